@@ -155,7 +155,13 @@ let package = Package(
             name: "ReachableFleetTests",
             dependencies: [
                 "Reachability", "ReachableFleet", "ReachableRetry", "ReachabilityTesting", "TestTraits", "StateExploration",
+                "fleet-probe",
             ]),
+        // A member of a fleet that tests kill.
+        .executableTarget(
+            name: "fleet-probe",
+            dependencies: ["Reachability", "ReachabilityTesting", "ReachableFleet", "ReachableRetry", logging],
+            path: "Tests/FleetProbe"),
         // Empty without the trait: every target of the package is built, and libsqlite3 need not be there.
         .target(
             name: "CRecordingVFS", path: "Tests/CRecordingVFS",

@@ -43,6 +43,9 @@ extension FleetMember {
 
     // MARK: - Waiting
 
+    /// The number of nodes and policies with a condition, for tests of leaks.
+    var conditionCount: Int { state.withLock(\.conditions.count) }
+
     struct ConditionKey: Hashable, Sendable {
         var node: FleetName
         var policy: UnknownNodePolicy

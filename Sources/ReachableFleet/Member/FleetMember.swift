@@ -136,6 +136,11 @@ public final class FleetMember: Sendable {
     }
     #endif
 
+    #if MQTT
+    /// Returns the transport of a broker, for a member with a monitor and a bus of a test.
+    package static func transport(_ broker: FleetBroker) -> any FleetTransport { MosquittoTransport(broker) }
+    #endif
+
     /// Creates a member on any transport.
     ///
     /// - Parameters:

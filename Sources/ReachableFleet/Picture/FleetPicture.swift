@@ -40,7 +40,7 @@ public struct FleetChange: Hashable, Sendable {
 }
 
 /// The level of a node's condition after its picture was unknown for 60 s.
-public enum UnknownNodePolicy: Hashable, Sendable {
+public enum UnknownNodePolicy: Hashable, Sendable, CaseIterable {
     /// Work starts: local reachability stays the authority.
     case failOpen
     /// Work waits until the picture is current.

@@ -38,3 +38,18 @@ package struct FleetMessage: Hashable, Sendable {
         (self.topic, self.payload, self.isRetained) = (topic, payload, isRetained)
     }
 }
+
+extension FleetMessage {
+    /// Returns the word of a node of a test; `nil` for a state that no node says.
+    package static func word(
+        _ state: FleetNode.State, of node: FleetName, site: FleetName, epoch: UInt64, sequence: UInt64, reason: String?,
+        since: Duration
+    ) -> FleetMessage? {
+        guard state != .unknown else { return nil }
+        let word = FleetWord(
+            epoch: epoch, first: epoch, run: node, sequence: sequence, state: state, reason: reason,
+            since: FleetInstant.seconds(since))
+        return FleetMessage(
+            topic: FleetTopic.status(node).text(site: site), payload: WordCoding.payload(word), isRetained: true)
+    }
+}

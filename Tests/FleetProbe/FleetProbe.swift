@@ -1,0 +1,164 @@
+#if MQTT
+import Glibc
+import Logging
+import Reachability
+import ReachabilityTesting
+import ReachableFleet
+import ReachableRetry
+
+/// A member of a fleet for tests that kill and freeze it: `fleet-probe URL SITE NODE [OPTION=VALUE…]`.
+///
+/// The node `-` is an observer. Options: `keep-alive=SECONDS`, `state=FOLDER`, `user=NAME`, `password=FILE`, `ca=FILE`, `cert=FILE`,
+/// `key=FILE`, and `count=N` for the nodes NODE-0, NODE-1, … in one process. It prints a line for each event, and with several
+/// nodes one when all pictures are complete. SIGTERM ends it in order. Lines of standard input are requests: `trigger NAME`,
+/// `forget NAME`, `counts`.
+@main struct FleetProbe {
+    static func main() async throws {
+        let arguments = CommandLine.arguments
+        guard arguments.count >= 4 else {
+            print("usage: fleet-probe URL SITE NODE [OPTION=VALUE…]")
+            exit(64)
+        }
+        // Before there are other threads.
+        let ended = endOnSignal()
+        var options: [String: String] = [:]
+        for word in arguments.dropFirst(4) {
+            let parts = word.split(separator: "=", maxSplits: 1).map(String.init)
+            if parts.count == 2 { options[parts[0]] = parts[1] }
+        }
+        let broker = try FleetBroker(
+            arguments[1], user: options["user"], passwordFile: options["password"], caFile: options["ca"],
+            certificateFile: options["cert"], keyFile: options["key"])
+        var configuration = FleetMember.Configuration()
+        configuration.logger = Logger(label: "fleet") { _ in ProbeLog() }
+        configuration.stateDirectory = options["state"]
+        if let seconds = options["keep-alive"].flatMap({ Int64($0) }) { configuration.keepAlive = .seconds(seconds) }
+        let site = try FleetName(arguments[2])
+        let count = options["count"].flatMap { Int($0) }
+        let names: [FleetName?]
+        if let count {
+            names = try (0..<count).map { try FleetName("\(arguments[3])-\($0)") }
+        } else {
+            names = [arguments[3] == "-" ? nil : try FleetName(arguments[3])]
+        }
+        // The sandbox of a test may have no network.
+        let monitor = ReachabilityMonitor(SimulatedNetwork.online())
+        let monitoring = Task { try await monitor.run() }
+        let members = try names.map {
+            try FleetMember(
+                node: $0, site: site, transport: FleetMember.transport(broker), scope: nil, monitor: monitor,
+                bus: RetryBus(monitor), configuration: configuration)
+        }
+        let running = Task {
+            await withTaskGroup(of: Void.self) { group in
+                for member in members { group.addTask { await member.run() } }
+            }
+        }
+        let listening = Task {
+            if count != nil { await report(members) } else { await report(members[0]) }
+        }
+        let ending = Task {
+            await ended()
+            running.cancel()
+        }
+        readRequests(members[0])
+        await running.value
+        await listening.value
+        ending.cancel()
+        say("ended")
+        monitoring.cancel()
+    }
+
+    private static func report(_ member: FleetMember) async {
+        let triggers = Task {
+            for await trigger in member.triggers { say("trigger \(trigger.name)") }
+        }
+        for await change in member.changes {
+            switch change.kind {
+            case .current: say("current " + member.nodes.nodes.map { "\($0.name)=\($0.state.rawValue)" }.joined(separator: " "))
+            case .unknown: say("unknown")
+            case .keptLongEnough: say("keptLongEnough")
+            case .node(let node): say("node \(node.name) \(node.state.rawValue) \(node.epoch) \(node.run)")
+            case .removed(let name): say("removed \(name)")
+            case .nameInUse(let run, let isSilent): say("nameInUse \(run) \(isSilent ? "silent" : "renews")")
+            }
+        }
+        triggers.cancel()
+    }
+
+    /// Prints when every member shows all of them online.
+    private static func report(_ members: [FleetMember]) async {
+        await withTaskGroup(of: Void.self) { group in
+            for member in members {
+                group.addTask {
+                    for await _ in member.changes {
+                        let picture = member.nodes
+                        if picture.isCurrent, picture.nodes.count(where: { $0.state == .online }) >= members.count { return }
+                    }
+                }
+            }
+        }
+        say("complete")
+        for await _ in members[0].changes {}
+    }
+
+    /// Prints a line with one write(2), whenever the process dies.
+    static func say(_ text: String) {
+        let line = Array((text + "\n").utf8)
+        _ = write(STDOUT_FILENO, line, line.count)
+    }
+
+    /// Returns a wait for SIGTERM, which no longer ends the process by itself.
+    private static func endOnSignal() -> @Sendable () async -> Void {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGTERM)
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        let (stream, continuation) = AsyncStream.makeStream(of: Never.self)
+        SystemThread.start { [signals] in
+            var (signals, number) = (signals, Int32(0))
+            sigwait(&signals, &number)
+            continuation.finish()
+        }
+        return { for await _ in stream {} }
+    }
+
+    private static func readRequests(_ member: FleetMember) {
+        SystemThread.start {
+            while let line = readLine() {
+                let words = line.split(separator: " ").map(String.init)
+                let name = words.count == 2 ? try? FleetName(words[1]) : nil
+                Task {
+                    do {
+                        if let name, words[0] == "trigger" { try await member.trigger(name) }
+                        if let name, words[0] == "forget" { try await member.forget(name) }
+                        let counts = member.counts
+                        let numbers = [counts.malformed, counts.oversized, counts.foreignVersion, counts.ignoredTriggers]
+                        say("\(line) done: " + numbers.map(String.init).joined(separator: " "))
+                    } catch {
+                        say("\(line) failed: \(error)")
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Prints the messages of the log.
+private struct ProbeLog: LogHandler {
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.info
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) { FleetProbe.say("log \(event.message)") }
+}
+#else
+/// Without the trait MQTT there is no broker to connect to.
+@main struct FleetProbe {
+    static func main() { print("fleet-probe needs the trait MQTT") }
+}
+#endif

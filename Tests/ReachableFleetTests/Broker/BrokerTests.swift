@@ -1,0 +1,240 @@
+#if MQTT
+import Foundation
+import ReachabilityTesting
+import TestTraits
+import Testing
+
+@testable import ReachableFleet
+
+/// Members at real brokers: `Scripts/brokers` runs them.
+@Suite(.timeLimit(.minutes(2)), .serialized, .blocking, .enabled(if: hasBrokers, "run them with Scripts/brokers"))
+struct BrokerTests {
+    private static func milliseconds(_ duration: Duration) -> String { "\(duration / .milliseconds(1)) ms" }
+
+    private static func report(_ kind: BrokerKind, _ text: String) { print("figure: \(kind): \(text)") }
+
+    private static func elapsed(_ body: () async throws -> Void) async rethrows -> String {
+        let start = ContinuousClock.now
+        try await body()
+        return milliseconds(ContinuousClock.now - start)
+    }
+
+    // MARK: - Ends
+
+    @Test(arguments: BrokerKind.allCases) func killedMemberIsLostAtOnce(kind: BrokerKind) async throws {
+        let broker = try TestBroker(kind)
+        try await BrokerSession.run(broker) { _, observer in
+            let probe = try ProbeMember(broker.url, "site", "nas")
+            await observer.until("nas", is: .online)
+            let time = await Self.elapsed {
+                probe.kill()
+                await observer.until("nas", is: .lost)
+            }
+            Self.report(kind, "a killed process was lost after \(time)")
+        }
+    }
+
+    @Test(arguments: BrokerKind.allCases) func frozenMemberIsLostAndComesBack(kind: BrokerKind) async throws {
+        let broker = try TestBroker(kind)
+        try await BrokerSession.run(broker) { _, observer in
+            let probe = try ProbeMember(broker.url, "site", "nas", ["keep-alive=5"])
+            await observer.until("nas", is: .online)
+            let epoch = try #require(observer.node("nas")).epoch
+            let lost = await Self.elapsed {
+                probe.freeze()
+                await observer.until("nas", is: .lost)
+            }
+            let back = await Self.elapsed {
+                probe.thaw()
+                await observer.until("nas", is: .online)
+            }
+            #expect(try #require(observer.node("nas")).epoch > epoch)
+            Self.report(
+                kind, "with a keep-alive of 5 s a frozen process was lost after \(lost), and thawed it was back after \(back)")
+        }
+    }
+
+    @Test(arguments: BrokerKind.allCases) func stoppedMemberSaysSoAndIsNeverLost(kind: BrokerKind) async throws {
+        let broker = try TestBroker(kind)
+        try await BrokerSession.run(broker) { session, observer in
+            // Unread messages would reset the connection that says goodbye.
+            let foreign = try await session.client("flood")
+            let flooding = Task {
+                let topic = FleetTopic.trigger(TestMember.name("flood")).text(site: session.site)
+                while !Task.isCancelled {
+                    _ = await foreign.publish(
+                        FleetMessage(topic: topic, payload: [UInt8](repeating: 1, count: 900), isRetained: false))
+                }
+            }
+            for _ in 0..<5 {
+                let probe = try ProbeMember(broker.url, "site", "nas")
+                await observer.until("nas", is: .online)
+                let seen = Task {
+                    for await change in observer.changes {
+                        if case .node(let node) = change.kind, !node.state.isConnected { return node.state }
+                    }
+                    return .unknown
+                }
+                let time = await Self.elapsed {
+                    probe.stop()
+                    let state = await seen.value
+                    #expect(state == .disconnected)
+                }
+                Self.report(kind, "a stopped process had said so and ended after \(time)")
+            }
+            flooding.cancel()
+            await flooding.value
+            foreign.close()
+        }
+    }
+
+    // MARK: - The broker
+
+    @Test(arguments: BrokerKind.allCases, [true, false]) func pictureComesBackWithTheBroker(kind: BrokerKind, keepsStore: Bool)
+        async throws
+    {
+        let broker = try TestBroker(kind)
+        try await BrokerSession.run(broker) { session, observer in
+            let probes = try ["a", "b", "c"].map { try ProbeMember(broker.url, "site", $0) }
+            for name in ["a", "b", "c"] { await observer.until(name, is: .online) }
+            broker.stop()
+            await observer.until { !$0.isCurrent }
+            if !keepsStore { try broker.removeStore() }
+            try broker.start()
+            let time = await Self.elapsed {
+                await observer.until { $0.isCurrent && $0.nodes.count { $0.state == .online } == 3 }
+            }
+            Self.report(kind, "\(keepsStore ? "with" : "without") its store the picture was back \(time) after the broker")
+            withExtendedLifetime(probes) {}
+        }
+    }
+
+    @Test(arguments: BrokerKind.allCases) func lateWillOfATakenOverSessionIsCorrected(kind: BrokerKind) async throws {
+        let broker = try TestBroker(kind)
+        try await BrokerSession.run(broker) { session, observer in
+            let deaf = DeafTransport(FleetMember.transport(try FleetBroker(broker.url)))
+            let member = try session.member(TestMember.name("nas"), transport: deaf)
+            let running = Task { await member.run() }
+            await observer.until("nas", is: .online)
+            for _ in 0..<3 {
+                let before = try #require(observer.node("nas"))
+                let time = await Self.elapsed {
+                    deaf.abandon()
+                    await observer.until { picture in
+                        picture.nodes.contains { $0.name == before.name && $0.state == .online && $0.epoch > before.epoch }
+                    }
+                }
+                // A late joiner sees the stored word only.
+                let joiner = try session.member(nil)
+                let joining = Task { await joiner.run() }
+                await joiner.until("nas", is: .online)
+                joining.cancel()
+                await joining.value
+                Self.report(kind, "a session was taken over, and its node was back, after \(time)")
+            }
+            running.cancel()
+            await running.value
+        }
+    }
+
+    // MARK: - Names
+
+    @Test(arguments: BrokerKind.allCases) func bothMachinesOfOneNameAreTold(kind: BrokerKind) async throws {
+        let broker = try TestBroker(kind)
+        try await BrokerSession.run(broker) { _, observer in
+            let first = try ProbeMember(broker.url, "site", "nas")
+            await observer.until("nas", is: .online)
+            let run = try #require(observer.node("nas")).run
+            let second = try ProbeMember(broker.url, "site", "nas")
+            #expect(second.line("nameInUse")?.hasSuffix("silent") == true)
+            #expect(first.line("nameInUse")?.hasSuffix("renews") == true)
+            await observer.until { picture in picture.nodes.contains { $0.run == run && $0.state == .online } }
+        }
+    }
+
+    @Test(arguments: BrokerKind.allCases) func reinstalledNodeGoesOnCounting(kind: BrokerKind) async throws {
+        let broker = try TestBroker(kind)
+        try await BrokerSession.run(broker) { _, observer in
+            let folder = FileManager.default.temporaryDirectory.appendingPathComponent("state-\(UUID().uuidString)")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+            defer { try? FileManager.default.removeItem(at: folder) }
+            var epochs: [UInt64] = []
+            for isKept in [true, true, false] {
+                let probe = try ProbeMember(broker.url, "site", "nas", ["state=\(folder.path)"])
+                await observer.until("nas", is: .online)
+                epochs.append(try #require(observer.node("nas")).epoch)
+                probe.kill()
+                await observer.until("nas", is: .lost)
+                if !isKept { continue }
+                for file in try FileManager.default.contentsOfDirectory(atPath: folder.path) where epochs.count == 2 {
+                    try FileManager.default.removeItem(at: folder.appendingPathComponent(file))
+                }
+            }
+            #expect(epochs == epochs.sorted() && Set(epochs).count == 3, "\(epochs)")
+        }
+    }
+
+    // MARK: - Messages
+
+    @Test(arguments: BrokerKind.allCases) func foreignMessagesAreCountedAndBreakNothing(kind: BrokerKind) async throws {
+        let broker = try TestBroker(kind)
+        try await BrokerSession.run(broker) { session, observer in
+            let foreign = try await session.client("foreign")
+            let (seed, count) = (UInt64.random(in: .min ... .max), 10_000)
+            var random = SeededGenerator(seed: seed)
+            let start = ContinuousClock.now
+            for number in 0..<count {
+                let message = Self.malformed(number, site: session.site, &random)
+                #expect(await foreign.publish(message), "seed \(seed)")
+            }
+            let valid = FleetMessage.word(
+                .online, of: TestMember.name("last"), site: session.site, epoch: 1, sequence: 1, reason: nil, since: .zero)
+            #expect(await foreign.publish(try #require(valid)))
+            await observer.until("last", is: .online)
+            let counts = observer.counts
+            #expect(counts.malformed + counts.oversized + counts.foreignVersion == count, "seed \(seed): \(counts)")
+            #expect(counts.oversized > 0 && counts.foreignVersion > 0)
+            #expect(observer.nodes.nodes.map(\.name.description) == ["last"])
+            Self.report(kind, "\(count) malformed messages took \(Self.milliseconds(ContinuousClock.now - start))")
+            foreign.close()
+        }
+    }
+
+    private static func malformed(_ number: Int, site: FleetName, _ random: inout SeededGenerator) -> FleetMessage {
+        let topics = ["a/status", "trigger/now", "b/status"]
+        let payload: [UInt8] =
+            switch number % 6 {
+            case 0: [UInt8](Data(#"{"v":2,"epoch":"later"}"#.utf8))
+            case 1: [UInt8](repeating: UInt8(ascii: "["), count: 1000)
+            case 2: [UInt8](repeating: UInt8(ascii: "{"), count: number % 100 == 2 ? 200_000 : 1025)
+            case 3: [UInt8](Data(#"{"v":1,"epoch":-1,"boot":"\#u{1b}[2J","seq":1,"state":"online","since":1}"#.utf8))
+            default: (0..<Int.random(in: 1...300, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
+            }
+        return FleetMessage(topic: "reach/v1/\(site)/\(topics[number % 3])", payload: payload, isRetained: false)
+    }
+
+    @Test(arguments: BrokerKind.allCases) func triggerReachesOtherProcesses(kind: BrokerKind) async throws {
+        let broker = try TestBroker(kind)
+        try await BrokerSession.run(broker) { _, observer in
+            let probes = try ["a", "b"].map { try ProbeMember(broker.url, "site", $0) }
+            for name in ["a", "b"] { await observer.until(name, is: .online) }
+            try await observer.trigger(TestMember.name("retry"), within: .seconds(2))
+            for probe in probes { #expect(probe.line("trigger") == "trigger retry") }
+        }
+    }
+
+    // MARK: - Failures
+
+    @Test func everyFailureHasASentence() async throws {
+        let port = try TestBroker.freePort()
+        let refused = try ProbeMember("mqtt://127.0.0.1:\(port)", "site", "nas")
+        let line = refused.line("log")
+        #expect(line?.contains("nothing listens at 127.0.0.1:\(port); next: ") == true, "\(line ?? "")")
+        refused.stop()
+        let unknown = try ProbeMember("mqtt://no-such-host.invalid", "site", "nas")
+        let lookup = unknown.line("log")
+        #expect(lookup?.contains("no-such-host.invalid was not found: ") == true, "\(lookup ?? "")")
+        unknown.stop()
+    }
+}
+#endif

@@ -1,0 +1,160 @@
+#if MQTT
+import Foundation
+import Testing
+
+/// The brokers that members are tested with.
+enum BrokerKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
+    case mosquitto, nats
+
+    var testDescription: String { rawValue }
+
+    /// The path of the program; `nil` without `Scripts/brokers`.
+    var program: String? {
+        ProcessInfo.processInfo.environment[self == .mosquitto ? "FLEET_MOSQUITTO_PROGRAM" : "FLEET_NATS_PROGRAM"]
+    }
+}
+
+/// True within `Scripts/brokers`.
+let hasBrokers = BrokerKind.allCases.allSatisfy { $0.program != nil }
+
+/// A broker of one test, on a port of its own of the loopback device.
+///
+/// Its methods block: use it in a suite with the trait `blocking`.
+final class TestBroker: @unchecked Sendable {
+    // Unchecked: one test uses it, one call at a time.
+    let kind: BrokerKind
+    let folder: URL
+    let port: UInt16
+    private let configuration: URL
+    private var process: Process?
+    private var output = Pipe()
+
+    /// Starts a broker.
+    ///
+    /// - Parameters:
+    ///   - kind: The program.
+    ///   - configuration: The content of its configuration file, with PORT and FOLDER in their places; by default one that lets
+    ///     everybody in.
+    ///   - files: Further files of its folder.
+    init(_ kind: BrokerKind, configuration text: String? = nil, files: [String: Data] = [:]) throws {
+        self.kind = kind
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("fleet-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        port = try Self.freePort()
+        configuration = folder.appendingPathComponent("broker.conf")
+        let content = (text ?? Self.open(kind)).replacing("PORT", with: "\(port)").replacing("FOLDER", with: folder.path)
+        try Data(content.utf8).write(to: configuration)
+        for (name, data) in files { try data.write(to: folder.appendingPathComponent(name)) }
+        if geteuid() == 0 { try Self.run("/bin/chown", ["-R", "nobody", folder.path]) }
+        try start()
+    }
+
+    deinit {
+        kill()
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    /// The address for members of this machine.
+    var url: String { "mqtt://127.0.0.1:\(port)" }
+
+    private static func open(_ kind: BrokerKind) -> String {
+        switch kind {
+        case .mosquitto:
+            """
+            listener PORT 127.0.0.1
+            allow_anonymous true
+            persistence true
+            persistence_location FOLDER/
+            log_dest stderr
+            max_queued_messages 0
+            """
+        case .nats:
+            """
+            server_name: fleet
+            listen: 127.0.0.1:-1
+            jetstream { store_dir: "FOLDER/store", max_mem: 64MB, max_file: 256MB }
+            mqtt { listen: "127.0.0.1:PORT" }
+            """
+        }
+    }
+
+    func start() throws {
+        let process = Process()
+        output = Pipe()
+        let program = try #require(kind.program)
+        let words = kind == .mosquitto ? ["-c", configuration.path] : ["-c", configuration.path]
+        // As root mosquitto would become another user, who may not read everything.
+        let isRoot = geteuid() == 0
+        process.executableURL = URL(fileURLWithPath: isRoot ? "/usr/bin/setpriv" : program)
+        process.arguments = (isRoot ? ["--reuid=nobody", "--regid=nogroup", "--clear-groups", "--", program] : []) + words
+        process.standardError = output
+        process.standardOutput = FileHandle.nullDevice
+        try process.run()
+        self.process = process
+        let reader = output.fileHandleForReading
+        var log = ""
+        while !log.contains(kind == .mosquitto ? " running" : "Server is ready") {
+            let data = reader.availableData
+            guard !data.isEmpty else {
+                Issue.record("\(kind) did not start: \(log)")
+                return
+            }
+            log += String(decoding: data, as: UTF8.self)
+        }
+        // Read on, so that the broker can always write.
+        reader.readabilityHandler = { _ = $0.availableData }
+    }
+
+    /// Ends it in order: it writes its store.
+    func stop() { end(SIGTERM) }
+
+    /// Ends it at once.
+    func kill() { end(SIGKILL) }
+
+    /// Removes what it has stored, while it is stopped.
+    func removeStore() throws {
+        for name in ["mosquitto.db", "store"] {
+            let file = folder.appendingPathComponent(name)
+            if FileManager.default.fileExists(atPath: file.path) { try FileManager.default.removeItem(at: file) }
+        }
+    }
+
+    private func end(_ signal: Int32) {
+        guard let process else { return }
+        self.process = nil
+        Foundation.kill(process.processIdentifier, signal)
+        process.waitUntilExit()
+        output.fileHandleForReading.readabilityHandler = nil
+    }
+
+    static func freePort() throws -> UInt16 {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0
+            }
+        }
+        try #require(isBound)
+        return UInt16(bigEndian: address.sin_port)
+    }
+
+    static func run(_ program: String, _ arguments: [String], in folder: URL? = nil) throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        process.currentDirectoryURL = folder
+        let output = Pipe()
+        process.standardError = output
+        process.standardOutput = output
+        try process.run()
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        try #require(process.terminationStatus == 0, "\(program) \(arguments): \(text)")
+    }
+}
+#endif

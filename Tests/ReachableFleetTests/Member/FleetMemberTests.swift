@@ -1,0 +1,306 @@
+import Reachability
+import ReachabilityTesting
+import ReachableRetry
+import Synchronization
+import TestTraits
+import Testing
+
+@testable import ReachableFleet
+
+/// Members on a simulated broker, in virtual time.
+@Suite(.timeLimit(.minutes(1))) struct FleetMemberTests {
+    private let nas = TestMember.name("nas")
+    private let laptop = TestMember.name("laptop")
+    private let kiosk = TestMember.name("kiosk")
+
+    /// Runs a body beside two members that have joined.
+    private func withMembers(
+        _ body: @Sendable (TestWorld, SimulatedFleet, _ nas: FleetMember, _ laptop: FleetMember) async throws -> Void
+    ) async throws {
+        try await TestWorld().run { world in
+            let fleet = SimulatedFleet(world)
+            let members = [try fleet.member(nas), try fleet.member(laptop)]
+            let running = members.map { member in world.start { await member.run() } }
+            await world.clock.advance(by: .seconds(5))
+            try await body(world, fleet, members[0], members[1])
+            for task in running { task.cancel() }
+            for task in running { await task.value }
+        }
+    }
+
+    private static func states(_ member: FleetMember) -> [String] {
+        member.nodes.nodes.map { "\($0.name) \($0.state.rawValue)" }
+    }
+
+    @Test func membersSeeEachOther() async throws {
+        try await withMembers { _, _, nas, laptop in
+            for member in [nas, laptop] {
+                #expect(member.isConnected && member.nodes.isCurrent && member.lastFailure == nil)
+                #expect(Self.states(member) == ["laptop online", "nas online"])
+                #expect(member.counts == FleetCounts())
+            }
+            #expect(nas.run != laptop.run)
+        }
+    }
+
+    @Test func lostNetworkIsPublishedAfterItsGrace() async throws {
+        try await withMembers { world, _, _, laptop in
+            let seen = world.start { () -> FleetNode? in
+                for await change in laptop.changes { if case .node(let node) = change.kind { return node } }
+                return nil
+            }
+            try world.network.pull("eth0")
+            await world.clock.advance(by: .seconds(10))
+            let node = try #require(await seen.value)
+            #expect(node.state == .offline && node.reason == "noCarrier")
+            #expect(Self.states(laptop) == ["laptop offline", "nas offline"])
+            try world.network.plug("eth0")
+            await world.clock.advance(by: .seconds(10))
+            #expect(Self.states(laptop) == ["laptop online", "nas online"])
+        }
+    }
+
+    @Test func cancelledMemberSaysThatItIsGone() async throws {
+        try await TestWorld().run { world in
+            let fleet = SimulatedFleet(world)
+            let (member, observer) = (try fleet.member(nas), try fleet.member(nil))
+            let (running, watching) = (world.start { await member.run() }, world.start { await observer.run() })
+            await world.clock.advance(by: .seconds(5))
+            running.cancel()
+            await running.value
+            await world.settle()
+            #expect(Self.states(observer) == ["nas disconnected"])
+            #expect(!member.isConnected && !member.nodes.isCurrent)
+            watching.cancel()
+            await watching.value
+        }
+    }
+
+    @Test func observerPublishesNothing() async throws {
+        try await TestWorld().run { world in
+            let fleet = SimulatedFleet(world)
+            fleet.say(.online, of: nas)
+            let observer = try fleet.member(nil)
+            let watching = world.start { await observer.run() }
+            await world.clock.advance(by: .milliseconds(499))
+            #expect(!observer.nodes.isCurrent)
+            await world.clock.advance(by: .milliseconds(1))
+            #expect(observer.nodes.isCurrent && Self.states(observer) == ["nas online"])
+            fleet.stopBroker()
+            fleet.startBroker()
+            await world.clock.advance(by: .seconds(60))
+            #expect(observer.nodes.isCurrent)
+            watching.cancel()
+            await watching.value
+            #expect(fleet.storedTopics == ["reach/v1/site/nas/status"])
+        }
+    }
+
+    @Test func lostConnectionIsShownAndMade() async throws {
+        try await withMembers { world, fleet, nas, laptop in
+            fleet.loseConnection(of: self.nas)
+            await world.settle()
+            #expect(Self.states(laptop) == ["laptop online", "nas lost"])
+            #expect(!nas.isConnected && nas.lastFailure?.code == .connectionLost)
+            await world.clock.advance(by: .seconds(3))
+            #expect(nas.isConnected && nas.lastFailure == nil)
+            #expect(Self.states(laptop) == ["laptop online", "nas online"])
+        }
+    }
+
+    @Test func deadLineEndsByKeepAlive() async throws {
+        try await withMembers { world, fleet, nas, laptop in
+            fleet.cut(self.nas)
+            await world.clock.advance(by: .milliseconds(29_999))
+            #expect(Self.states(laptop) == ["laptop online", "nas online"])
+            await world.clock.advance(by: .milliseconds(1))
+            #expect(Self.states(laptop) == ["laptop online", "nas lost"])
+            await world.clock.advance(by: .seconds(15))
+            #expect(Self.states(laptop) == ["laptop online", "nas online"])
+        }
+    }
+
+    @Test(arguments: [true, false]) func brokerComesBack(keepingStore: Bool) async throws {
+        try await withMembers { world, fleet, nas, laptop in
+            fleet.stopBroker(keepingStore: keepingStore)
+            await world.clock.advance(by: .seconds(600))
+            #expect(Self.states(laptop) == ["laptop unknown", "nas unknown"])
+            #expect(laptop.lastFailure?.code == .unreachable)
+            fleet.startBroker()
+            // The longest backoff, and the pause before the first word.
+            await world.clock.advance(by: .seconds(8))
+            for member in [nas, laptop] { #expect(Self.states(member) == ["laptop online", "nas online"]) }
+        }
+    }
+
+    @Test func bothMachinesOfOneNameAreTold() async throws {
+        try await withMembers { world, fleet, first, laptop in
+            let second = try fleet.member(nas)
+            func told(_ member: FleetMember) -> Task<Bool?, Never> {
+                world.start {
+                    for await change in member.changes {
+                        if case .nameInUse(_, let isSilent) = change.kind { return isSilent }
+                    }
+                    return nil
+                }
+            }
+            let (firstTold, secondTold) = (told(first), told(second))
+            await world.settle()
+            let running = world.start { await second.run() }
+            await world.clock.advance(by: .seconds(10))
+            let later = await secondTold.value
+            let earlier = await firstTold.value
+            #expect(earlier == false && later == true)
+            #expect(laptop.nodes.nodes.first { $0.name == nas }?.run == first.run)
+            running.cancel()
+            await running.value
+        }
+    }
+
+    // MARK: - Conditions
+
+    @Test func jobStartsWhenItsNodeIsThere() async throws {
+        try await withMembers { world, fleet, _, laptop in
+            let condition = laptop.condition(for: kiosk)
+            let started = Rendezvous(false)
+            let job = world.start {
+                try await world.bus.retry(options: JobOptions(when: [condition])) { _ in started.change { $0 = true } }
+            }
+            await world.clock.advance(by: .seconds(120))
+            #expect(!started.value)
+            fleet.say(.offline, of: kiosk)
+            await world.settle()
+            #expect(!started.value)
+            fleet.say(.degraded, of: kiosk)
+            try await job.value
+            #expect(started.value && condition.state.epoch == 1)
+        }
+    }
+
+    @Test func levelIsKeptForAMinuteThenPolicyDecides() async throws {
+        try await withMembers { world, fleet, _, laptop in
+            fleet.say(.online, of: kiosk)
+            await world.settle()
+            let conditions = UnknownNodePolicy.allCases.map { laptop.condition(for: kiosk, whenUnknown: $0) }
+            let absent = UnknownNodePolicy.allCases.map { laptop.condition(for: TestMember.name("absent"), whenUnknown: $0) }
+            fleet.stopBroker()
+            await world.clock.advance(by: .milliseconds(59_999))
+            #expect(conditions.map(\.state.isSatisfied) == [true, true])
+            #expect(absent.map(\.state.isSatisfied) == [false, false])
+            await world.clock.advance(by: .milliseconds(1))
+            #expect(conditions.map(\.state.isSatisfied) == [true, false])
+            #expect(absent.map(\.state.isSatisfied) == [true, false])
+        }
+    }
+
+    @Test func conditionIsReleasedWithItsLastUse() async throws {
+        try await withMembers { _, _, _, laptop in
+            var conditions = [laptop.condition(for: nas), laptop.condition(for: nas)]
+            #expect(conditions[0].state.isSatisfied && laptop.conditionCount == 1)
+            conditions.removeLast()
+            #expect(laptop.conditionCount == 1)
+            conditions = []
+            #expect(laptop.conditionCount == 0)
+        }
+    }
+
+    @Test func endFinishesConditionsAndStreams() async throws {
+        try await TestWorld().run { world in
+            let member = try SimulatedFleet(world).member(nas)
+            let conditions = UnknownNodePolicy.allCases.map { member.condition(for: kiosk, whenUnknown: $0) }
+            let changes = world.start { await member.changes.reduce(0) { count, _ in count + 1 } }
+            let triggers = world.start { await member.triggers.reduce(0) { count, _ in count + 1 } }
+            let running = world.start { await member.run() }
+            await world.clock.advance(by: .seconds(5))
+            running.cancel()
+            await running.value
+            #expect(await changes.value > 0)
+            #expect(await triggers.value == 0)
+            #expect(conditions.map(\.state.isFinished) == [true, true])
+            #expect(conditions.map(\.state.isSatisfied) == [true, false])
+            #expect(member.condition(for: kiosk).state == Condition.State(isSatisfied: true, epoch: 1, isFinished: true))
+            #expect(await member.changes.reduce(0) { count, _ in count + 1 } == 0)
+            // A second run does nothing.
+            await member.run()
+        }
+    }
+
+    // MARK: - Changes
+
+    @Test func changesBeginWithABaselineAndHaveNoHoles() async throws {
+        try await withMembers { world, fleet, _, laptop in
+            let lists = (0..<3).map { _ in
+                world.start {
+                    var list: [FleetChange] = []
+                    for await change in laptop.changes {
+                        list.append(change)
+                        if list.count == 4 { break }
+                    }
+                    return list
+                }
+            }
+            await world.settle()
+            for state in [FleetNode.State.online, .offline, .online] { fleet.say(state, of: kiosk) }
+            for list in lists {
+                let changes = await list.value
+                #expect(changes.first?.kind == .current)
+                #expect(zip(changes, changes.dropFirst()).allSatisfy { $0.sequence + 1 == $1.sequence })
+                #expect(changes.last?.sequence == laptop.nodes.sequence)
+            }
+        }
+    }
+
+    @Test func baselineOfAMemberThatDoesNotRunIsUnknown() async throws {
+        try await TestWorld().run { world in
+            let member = try SimulatedFleet(world).member(nas)
+            let first = await member.changes.first { _ in true }
+            #expect(first == FleetChange(sequence: 0, kind: .unknown))
+        }
+    }
+
+    // MARK: - Requests
+
+    @Test func triggerReachesAllNodesOnce() async throws {
+        try await withMembers { world, fleet, nas, laptop in
+            let fired = Rendezvous([String]())
+            let tasks = [nas, laptop].map { member in
+                world.start {
+                    for await trigger in member.triggers {
+                        fired.change { $0.append("\(member.node?.description ?? "") \(trigger.name)") }
+                    }
+                }
+            }
+            await world.settle()
+            let observer = try fleet.member(nil)
+            let watching = world.start { await observer.run() }
+            await world.clock.advance(by: .seconds(1))
+            try await observer.trigger(TestMember.name("retry"))
+            await world.clock.advance(by: .seconds(10))
+            #expect(fired.value.sorted() == ["laptop retry", "nas retry"])
+            watching.cancel()
+            await watching.value
+            for task in tasks { task.cancel() }
+        }
+    }
+
+    @Test func requestsWithoutABrokerFail() async throws {
+        try await TestWorld().run { world in
+            let member = try SimulatedFleet(world).member(nas)
+            let retry = TestMember.name("retry")
+            await #expect(throws: FleetError(.notConnected, subject: "retry")) { try await member.trigger(retry) }
+            await #expect(throws: FleetError(.notConnected, subject: "nas")) { try await member.forget(nas) }
+        }
+    }
+
+    @Test func forgottenNodeIsRemoved() async throws {
+        try await withMembers { world, fleet, _, laptop in
+            fleet.say(.lost, of: kiosk)
+            await world.settle()
+            #expect(Self.states(laptop).contains("kiosk lost"))
+            try await laptop.forget(kiosk)
+            await world.settle()
+            #expect(!Self.states(laptop).contains("kiosk lost"))
+            #expect(!fleet.storedTopics.contains("reach/v1/site/kiosk/status"))
+        }
+    }
+}
