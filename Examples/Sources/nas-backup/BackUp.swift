@@ -10,7 +10,7 @@ struct BackUp: JobParameters {
     var file: String
     var server: URL
 
-    /// Jobs wait for a path to the server. Those of one file run one after the other.
+    /// Jobs wait for a path to the server, and those of one file run one after the other.
     var options: DurableOptions { DurableOptions(to: .host(server.host() ?? ""), destination: "nas", serialKey: file) }
 }
 
