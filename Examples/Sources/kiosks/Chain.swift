@@ -6,7 +6,7 @@ import ReachableFleet
 /// The kiosks of a chain, which meet at a broker.
 struct Chain {
     /// The trigger with which an operator asks all kiosks to try again now.
-    static let retry = "retry"
+    static let retry = "retry-now"
 
     var broker: FleetBroker
 
