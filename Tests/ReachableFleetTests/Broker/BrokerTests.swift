@@ -69,8 +69,9 @@ struct BrokerTests {
             for _ in 0..<5 {
                 let probe = try ProbeMember(broker.url, "site", "nas")
                 await observer.until("nas", is: .online)
+                let changes = observer.changes
                 let seen = Task {
-                    for await change in observer.changes {
+                    for await change in changes {
                         if case .node(let node) = change.kind, !node.state.isConnected { return node.state }
                     }
                     return .unknown

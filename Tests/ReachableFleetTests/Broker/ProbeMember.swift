@@ -52,7 +52,7 @@ final class ProbeMember: Sendable {
 
     /// Ends the member in order.
     func stop() {
-        Foundation.kill(identifier, SIGTERM)
+        try? input.fileHandleForWriting.close()
         process.waitUntilExit()
     }
 

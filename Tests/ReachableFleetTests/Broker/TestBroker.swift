@@ -82,13 +82,18 @@ final class TestBroker: @unchecked Sendable {
         let process = Process()
         output = Pipe()
         let program = try #require(kind.program)
-        let words = kind == .mosquitto ? ["-c", configuration.path] : ["-c", configuration.path]
+        let words = ["-c", configuration.path]
         // As root mosquitto would become another user, who may not read everything.
         let isRoot = geteuid() == 0
         process.executableURL = URL(fileURLWithPath: isRoot ? "/usr/bin/setpriv" : program)
         process.arguments = (isRoot ? ["--reuid=nobody", "--regid=nogroup", "--clear-groups", "--", program] : []) + words
         process.standardError = output
         process.standardOutput = FileHandle.nullDevice
+        // The threads of tests block signals, and a child inherits that: SIGTERM would not end it.
+        var (none, old) = (sigset_t(), sigset_t())
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, &old)
+        defer { pthread_sigmask(SIG_SETMASK, &old, nil) }
         try process.run()
         self.process = process
         let reader = output.fileHandleForReading
