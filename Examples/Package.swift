@@ -14,7 +14,7 @@ func library(_ name: String) -> Target.Dependency { .product(name: name, package
 let package = Package(
     name: "swift-reachability-examples",
     dependencies: [
-        .package(name: "swift-reachability", path: "..", traits: ["PostgreSQL", "ServiceLifecycle", "SQLite"]),
+        .package(name: "swift-reachability", path: "..", traits: ["MQTT", "PostgreSQL", "ServiceLifecycle", "SQLite"]),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -42,6 +42,26 @@ let package = Package(
             dependencies: [
                 library("Reachability"), library("ReachableRetry"), library("ReachableHTTP"), library("ReachableJobs"),
                 library("ReachabilityTesting"),
+            ]),
+        // The code of the guide "Start when the NAS is awake", and its test.
+        .executableTarget(
+            name: "nas-backup",
+            dependencies: [
+                library("Reachability"), library("ReachableRetry"), library("ReachableHTTP"), library("ReachableJobs"),
+                library("ReachableFleet"), logging, serviceLifecycle, unixSignals,
+            ]),
+        .testTarget(
+            name: "NASBackupTests",
+            dependencies: [
+                library("Reachability"), library("ReachableRetry"), library("ReachableHTTP"), library("ReachableJobs"),
+                library("ReachableFleet"), library("ReachabilityTesting"),
+            ]),
+        // The code of the guide "A thousand kiosks".
+        .executableTarget(
+            name: "kiosks",
+            dependencies: [
+                library("Reachability"), library("ReachableRetry"), library("ReachableHTTP"), library("ReachableFleet"),
+                logging, serviceLifecycle, unixSignals,
             ]),
         // A service that uploads the files of a directory.
         .executableTarget(

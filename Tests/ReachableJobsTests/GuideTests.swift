@@ -6,6 +6,7 @@ struct GuideTests {
     /// A guide, and the folders whose files it shows.
     struct Guide: CustomTestStringConvertible {
         var name: String
+        var library = "ReachableJobs"
         var folders: [String]
         var testDescription: String { name }
     }
@@ -15,12 +16,17 @@ struct GuideTests {
         Guide(
             name: "OneQueueManyMachines",
             folders: ["Examples/Sources/orders", "Examples/Sources/orders/SQL", "Examples/Tests/OrdersTests"]),
+        Guide(
+            name: "StartWhenTheNASIsAwake", library: "ReachableFleet",
+            folders: ["Examples/Sources/nas-backup", "Examples/Tests/NASBackupTests"]),
+        Guide(name: "AThousandKiosks", library: "ReachableFleet", folders: ["Examples/Sources/kiosks"]),
     ]
 
     @Test(arguments: guides) func guideShowsTheCompiledFiles(guide: Guide) throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
-        let page = try Self.text(root.appendingPathComponent("Sources/ReachableJobs/ReachableJobs.docc/\(guide.name).md"))
+        let catalog = "Sources/\(guide.library)/\(guide.library).docc"
+        let page = try Self.text(root.appendingPathComponent("\(catalog)/\(guide.name).md"))
         let shown = Set(["swift", "sql"].flatMap { Self.blocks(of: $0, in: page) })
         let files = try guide.folders.flatMap {
             try FileManager.default.contentsOfDirectory(at: root.appendingPathComponent($0), includingPropertiesForKeys: nil)

@@ -4,6 +4,8 @@ package import ReachableRetry
 internal import Synchronization
 
 #if MQTT
+// An optimized build takes timespec from its header.
+internal import CLibMosquitto
 public import Reachability
 #else
 package import Reachability
@@ -195,8 +197,7 @@ public final class FleetMember: Sendable {
         }
         guard isFirst else { return }
         #if ServiceLifecycle
-        // Nothing in it throws.
-        try? await cancelWhenGracefulShutdown { await self.work() }
+        await cancelWhenGracefulShutdown { await self.work() }
         #else
         await work()
         #endif

@@ -1,0 +1,1 @@
+../../Sources/nas-backup/BackUp.swift
