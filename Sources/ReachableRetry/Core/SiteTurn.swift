@@ -13,6 +13,8 @@ package struct SiteTurn: Hashable, Sendable {
     static let mostSharing = 64
     /// The longest pause after an attempt.
     static let longestPause = Duration.seconds(30)
+    /// The number of own successes after which the share doubles.
+    static let widening = 4
     /// The most that a share multiplies the delays after own failures.
     static let longestBackoff = (factor: 16, limit: Duration.seconds(60))
 
@@ -29,7 +31,8 @@ package struct SiteTurn: Hashable, Sendable {
     ///
     /// Above 1, attempts run one at a time with pauses between them.
     private(set) var share = 1
-    private(set) var hasShared = false
+    /// The share that follows from the words: own successes widen it, and own failures narrow it up to this one.
+    private(set) var told = 1
     private(set) var successes = 0
     private(set) var failures = 0
     private(set) var pause: Pause?
@@ -60,7 +63,7 @@ package struct SiteTurn: Hashable, Sendable {
     /// Ends all delays for a person who insists.
     mutating func noteRetryNow(at now: BusTime) {
         stop(at: now)
-        (share, pause) = (1, nil)
+        (share, told, pause) = (1, 1, nil)
     }
 
     mutating func take(_ advice: SiteAdvice, at now: BusTime) {
@@ -78,12 +81,14 @@ package struct SiteTurn: Hashable, Sendable {
         }
     }
 
-    /// Sets the share, which own successes widen: words never narrow it again.
+    /// Sets the share: words never narrow it after the first success.
     private mutating func setShare(_ new: Int) {
         let new = min(max(1, new), Self.mostSharing)
-        let mayNarrow = successes == 0 || successes == 1 && !hasShared
-        share = mayNarrow ? new : min(share, new)
-        if new > 1 { hasShared = true }
+        if successes > 1 {
+            (told, share) = (min(told, new), min(share, new))
+        } else {
+            (told, share) = (new, new)
+        }
         if let pause { self.pause?.share = min(pause.share, new) }
     }
 
@@ -94,9 +99,14 @@ package struct SiteTurn: Hashable, Sendable {
 
     /// Ends the present delay and counts its time.
     private mutating func stop(at now: BusTime) {
-        let time = since == .past ? .zero : max(.zero, min(until, now) - since)
-        if reason == .hold { held += time } else { turned += time }
+        (held, turned) = spent(at: now)
         (since, until) = (.past, .past)
+    }
+
+    /// Returns the time in all that jobs have waited since the edge for another machine, and for their turn.
+    func spent(at now: BusTime) -> (held: Duration, turned: Duration) {
+        let time = since == .past ? .zero : max(.zero, min(until, now) - since)
+        return reason == .hold ? (held + time, turned) : (held, turned + time)
     }
 
     /// Records an answer to an attempt since the edge: it counts for more than all words.
@@ -105,19 +115,21 @@ package struct SiteTurn: Hashable, Sendable {
         hasAnswer = true
     }
 
-    /// Records a success: a machine whose share is 1 of n pauses for n − 1 times the duration of the attempt, then shares with half
-    /// as many.
+    /// Records a success: a machine whose share is 1 of n pauses for n − 1 times the duration of the attempt.
+    ///
+    /// The share doubles with some successes: they prove more than words.
     mutating func noteSuccess(after time: Duration, at now: BusTime) {
         (successes, failures) = (successes + 1, 0)
         guard share > 1 else { return pause = nil }
         pause = Pause(start: now, unit: max(.zero, min(time, Self.longestPause)), share: share, isFailure: false)
-        share /= 2
+        if successes.isMultiple(of: Self.widening) { share /= 2 }
     }
 
     /// Records a failure that may be due to the crowd; returns its number in a row if a pause follows.
     mutating func noteFailure(at now: BusTime) -> Int? {
-        guard share > 1, pausedUntil <= now else { return nil }
+        guard told > 1, pausedUntil <= now else { return nil }
         failures += 1
+        share = min(told, 2 * share)
         return failures
     }
 
