@@ -93,7 +93,7 @@ struct FleetVisit: Sendable {
     var obstacle: String {
         if let scope, let path = monitor.lastPaths(to: [scope]).first, path.status == .unsatisfied {
             return "the broker \(broker) is out of reach: \(ForeignText(path.summary).terminal); "
-                + "next: reachability-watch explain --to \(scope)"
+                + "next: reachability-watch explain --to \(scope.host ?? "\(scope)")"
         }
         if let failure = member.lastFailure { return "\(failure)" }
         return "the broker \(broker) has not answered; next: check that it runs, and its address"

@@ -1,6 +1,7 @@
 import CommandKit
 import Reachability
 import ReachableFleet
+import Synchronization
 
 /// The work of `wait --node`: returns once every scope and every node has the wanted status at once.
 ///
@@ -33,6 +34,7 @@ struct NodeWait: Sendable {
     func run() async -> Outcome {
         let (checks, check) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let changes = visit.member.changes
+        let latest = LastStates(scopes.count)
         let session = MonitorSession(monitor: visit.monitor, scopes: scopes, isRaw: true, timeLimit: timeout, clock: clock)
         return await withTaskGroup(of: Outcome?.self) { group in
             group.addTask { [visit] in
@@ -44,15 +46,16 @@ struct NodeWait: Sendable {
                 return nil
             }
             group.addTask {
-                for await _ in checks where isReached { return Outcome(status: .yes, states: states) }
+                for await _ in checks where isReached { return self.outcome(.stopped(.yes), latest) }
                 return nil
             }
             group.addTask {
-                let end = await session.run { _, transition in
+                let end = await session.run { index, transition in
+                    latest.set(transition, at: index)
                     check.yield()
                     return transition.current.status == .unknown && transition.cause.kind != .ended ? .unknown : nil
                 }
-                return self.outcome(end)
+                return self.outcome(end, latest)
             }
             // The members of the group that end without an outcome are followed by one that has it.
             var outcome: Outcome?
@@ -62,8 +65,9 @@ struct NodeWait: Sendable {
         }
     }
 
-    private func outcome(_ end: MonitorSession.End) -> Outcome {
-        switch end {
+    private func outcome(_ end: MonitorSession.End, _ latest: LastStates) -> Outcome {
+        let states = states(latest.paths)
+        return switch end {
         case .stopped(let status): Outcome(status: status, states: states)
         case .timeUp: Outcome(status: .no, states: states)
         case .monitorEnded(let error): Outcome(status: error.map(ExitStatus.init) ?? .unknown, error: error, states: states)
@@ -87,8 +91,8 @@ struct NodeWait: Sendable {
         }
     }
 
-    private var states: [String] {
-        let paths = zip(scopes, visit.monitor.lastPaths(to: scopes)).map { statusLine($1, of: $0, .text, TextStyle()) }
+    private func states(_ paths: [NetworkPath]) -> [String] {
+        let paths = zip(scopes, paths).map { statusLine($1, of: $0, .text, TextStyle()) }
         let picture = visit.member.nodes
         let obstacle = picture.isCurrent ? nil : visit.obstacle
         let known = Dictionary(uniqueKeysWithValues: picture.nodes.map { ($0.name, $0) })
@@ -100,5 +104,19 @@ struct NodeWait: Sendable {
                 let reason = obstacle ?? node.reasonText
                 return "node \(name): \(node.state.rawValue)\(reason.map { ": \($0)" } ?? "")"
             }
+    }
+}
+
+/// The last path of each scope: the monitor forgets them at its end.
+private final class LastStates: Sendable {
+    private let values: Mutex<[NetworkPath]>
+
+    init(_ count: Int) { values = Mutex(Array(repeating: .unknown, count: count)) }
+
+    var paths: [NetworkPath] { values.withLock(\.self) }
+
+    func set(_ transition: Transition, at index: Int) {
+        guard transition.cause.kind != .ended else { return }
+        values.withLock { $0[index] = transition.current }
     }
 }

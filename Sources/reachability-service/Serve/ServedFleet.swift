@@ -69,8 +69,15 @@ final class ServedFleet: Sendable {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { [member] in await member.run() }
             group.addTask { [self] in
+                var isAnnounced = false
                 for await change in changes {
-                    if case .nameInUse(let run, let isSilent) = change.kind { note(run, isSilent) }
+                    switch change.kind {
+                    case .current where !isAnnounced:
+                        isAnnounced = true
+                        say("announced as \(node) at the site \(member.site), by the broker \(broker)")
+                    case .nameInUse(let run, let isSilent): note(run, isSilent)
+                    default: break
+                    }
                     await onChange()
                 }
             }

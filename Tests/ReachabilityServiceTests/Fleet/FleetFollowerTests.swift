@@ -1,7 +1,7 @@
 import CommandKit
-import ReachableFleet
 import Testing
 
+@testable import ReachableFleet
 @testable import reachability_service
 
 struct FleetFollowerTests {

@@ -1,8 +1,8 @@
 import ArgumentParser
-import CommandKit
 import ReachableFleet
 import Testing
 
+@testable import CommandKit
 @testable import reachability_service
 
 struct FleetOptionTests {

@@ -1,6 +1,6 @@
 import CommandKit
-@testable import ReachableFleet
 
+@testable import ReachableFleet
 @testable import reachability_service
 
 /// Nodes and pictures at a fixed time.

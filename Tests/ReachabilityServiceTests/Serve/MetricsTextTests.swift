@@ -1,5 +1,6 @@
 import CommandKit
 import Reachability
+import ReachableFleet
 import ReachableJobs
 import Testing
 
@@ -7,11 +8,11 @@ import Testing
 
 struct MetricsTextTests {
     private static func metrics(
-        _ records: [ScopeRecord], queue: QueueSnapshot? = nil, hooks: HookCounts? = nil
+        _ records: [ScopeRecord], queue: QueueSnapshot? = nil, hooks: HookCounts? = nil, fleet: FleetSnapshot? = nil
     ) -> MetricsText {
         MetricsText(
             version: "0.1.0", started: .seconds(1_767_225_600), now: BootInstant(sinceBoot: .milliseconds(5500)), records: records,
-            health: MonitorHealth(), queue: queue, hooks: hooks, service: MetricsText.Service(readers: 2, writesHistory: true))
+            health: MonitorHealth(), queue: queue, hooks: hooks, fleet: fleet, service: MetricsText.Service(readers: 2, writesHistory: true))
     }
 
     /// The names with their sets of labels, in the order of their values.
@@ -46,17 +47,20 @@ struct MetricsTextTests {
         ] {
             #expect(text.split(separator: "\n").contains(Substring(line)), "\(line)")
         }
-        #expect(text.hasSuffix("\n") && !text.contains("queue") && !text.contains("hooks"))
+        #expect(text.hasSuffix("\n") && !text.contains("queue") && !text.contains("hooks") && !text.contains("fleet"))
     }
 
-    @Test func eachMetricHasOneSetOfLabelsHelpAndType() {
+    @Test func eachMetricHasOneSetOfLabelsHelpAndType() throws {
         var (internet, nas) = (ScopeStory(), ScopeStory())
         let records = [
             ScopeRecord(.internet, internet.next(ScopeStory.online)), ScopeRecord(.host("nas.local"), nas.next(.unknown)),
         ]
         var queue = QueueSnapshot(store: "/q/queue.db")
         queue.counts = [.available: 3]
-        let text = Self.metrics(records, queue: queue, hooks: HookCounts()).text
+        let picture = FleetSamples.picture([try FleetSamples.node("kiosk-7", .lost), try FleetSamples.node("nas")])
+        let fleet = FleetSnapshot(
+            node: try FleetName("nas"), site: try FleetName("home"), broker: "broker", picture: picture, isConnected: true)
+        let text = Self.metrics(records, queue: queue, hooks: HookCounts(), fleet: fleet).text
         let series = Self.series(text)
         #expect(series.count > 20 && series.values.allSatisfy { $0.count == 1 }, "\(series)")
         for name in series.keys {
@@ -65,8 +69,9 @@ struct MetricsTextTests {
             #expect(isCounter == name.hasSuffix("_total"))
         }
         #expect(text.contains("reachability_queue_jobs{state=\"available\"} 3\n"))
-        // Neither interfaces nor jobs make series.
-        #expect(!text.contains("eth0"))
+        #expect(text.contains("reachability_fleet_nodes{state=\"lost\"} 1\n") && text.contains("reachability_fleet_connected 1\n"))
+        // Neither interfaces nor jobs nor nodes make series.
+        #expect(!text.contains("eth0") && !text.contains("kiosk-7"))
     }
 
     @Test func anUnreadableQueueHasNoNumbers() {
