@@ -108,7 +108,7 @@ import ReachableRetry
                 let name = words.count == 2 ? try? FleetName(words[1]) : nil
                 Task {
                     do {
-                        if let name, words[0] == "trigger" { try await member.trigger(name) }
+                        if let name, words[0] == "trigger" { try await member.trigger(name, within: .seconds(1)) }
                         if let name, words[0] == "forget" { try await member.forget(name) }
                         let counts = member.counts
                         let numbers = [counts.malformed, counts.oversized, counts.foreignVersion, counts.ignoredTriggers]
