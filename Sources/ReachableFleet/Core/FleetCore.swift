@@ -1,4 +1,4 @@
-internal import ReachableRetry
+package import ReachableRetry
 
 /// The decisions of a fleet's member: when to connect and with which will, what to publish, what the other nodes are.
 ///
@@ -9,7 +9,7 @@ internal import ReachableRetry
 /// down ──connecting──▶ opening ──connected──▶ up ──disconnected──▶ down
 ///                                             └── .disconnect, for a higher epoch or a stop ──▶ leaving ──disconnected──▶ down
 /// ```
-struct FleetCore: Sendable {
+package struct FleetCore: Sendable {
     /// The interval of the keep-alive: a broker publishes the will after 1.5 of them (MQTT 3.1.1 §3.1.2.10).
     static let keepAlive = Duration.seconds(20)
     /// The longest wait of a picture for the own word, which follows the broker's stored words; from the subscription on.
@@ -19,7 +19,7 @@ struct FleetCore: Sendable {
     /// The longest time for which a trigger can be valid.
     static let longestTrigger = Duration.seconds(3600)
 
-    enum Event: Sendable {
+    package enum Event: Sendable {
         /// The shell is about to connect: answered by ``Effect/connect(_:)``, or by nothing when the member has ended.
         case connecting
         /// The broker has accepted the connection.
@@ -40,11 +40,15 @@ struct FleetCore: Sendable {
         case trigger(FleetName, within: Duration)
         /// An operator removes a node's word from the broker.
         case forget(FleetName)
+        /// A bus of this machine reports an event of a destination.
+        case destination(String, SiteReport, bus: Int)
+        /// A bus has ended.
+        case busEnded(Int)
         /// The member ends in order.
         case stop
     }
 
-    enum Effect: Hashable, Sendable {
+    package enum Effect: Hashable, Sendable {
         /// Stores the epoch for the next start, before the connection that uses it.
         case store(epoch: UInt64)
         case connect(FleetConnection)
@@ -59,6 +63,8 @@ struct FleetCore: Sendable {
         case changed(FleetChange)
         /// Acts on a trigger.
         case fire(FleetTrigger)
+        /// Tells the buses of this machine what follows from the words of others.
+        case advise(SiteAdvice, destination: String)
         /// A request was not sent, because there is no connection.
         case refused(FleetName)
     }
@@ -81,6 +87,7 @@ struct FleetCore: Sendable {
     private(set) var announcer: Announcer
     private(set) var roster: Roster
     private(set) var inbox: TriggerInbox
+    private(set) var sites: SiteGates
     private(set) var counts = FleetCounts()
     /// The number of the last change.
     private(set) var changes: UInt64 = 0
@@ -96,7 +103,7 @@ struct FleetCore: Sendable {
     ///
     /// - Parameter run: An identifier that no other process has: two of one machine may have the same name by mistake.
     /// - Parameter storedEpoch: The last stored epoch; 0 if there is none.
-    init(
+    package init(
         site: FleetName, node: FleetName?, run: FleetName, storedEpoch: UInt64, keepAlive: Duration = Self.keepAlive,
         at now: FleetInstant
     ) throws(FleetError) {
@@ -107,19 +114,21 @@ struct FleetCore: Sendable {
         announcer = Announcer(run: run, storedEpoch: storedEpoch, verdict: verdict)
         roster = Roster(at: now)
         inbox = TriggerInbox(node: node ?? run)
+        sites = SiteGates(site: site, node: node ?? run)
     }
 
     /// Decides about an event.
-    mutating func handle(_ event: Event, at now: FleetInstant) -> [Effect] {
+    package mutating func handle(_ event: Event, at now: FleetInstant) -> [Effect] {
         defer { effects = [] }
         guard !isStopped || event.isOfLink else { return [] }
         take(event, at: now)
         if !isStopped {
             announce(at: now)
-            complete(at: now.time)
-            endKeeping(at: now.time)
+            complete(at: now)
+            endKeeping(at: now)
             fire(at: now)
         }
+        share(at: now)
         armTimer()
         return effects
     }
@@ -145,6 +154,15 @@ struct FleetCore: Sendable {
         case .trigger(let name, let time): send(name, within: time, at: now)
         case .forget(let name):
             publish([], to: .status(name), isRetained: true, for: name)
+            for hash in sites.words(of: name) { publish([], to: .destination(name, hash), isRetained: true, for: name) }
+        case .destination(let destination, let report, let bus):
+            // An observer has no word, so no other machine would wait for it.
+            if node != nil {
+                sites.take(report, of: destination, from: bus, roster, at: now)
+            } else if report == .edge {
+                effects.append(.advise(.free(after: .zero, share: 1), destination: destination))
+            }
+        case .busEnded(let bus): sites.remove(bus, at: now)
         case .stop: stop(at: now)
         }
     }
@@ -165,7 +183,10 @@ struct FleetCore: Sendable {
     private mutating func lose(_ next: Link = .down, at now: FleetInstant) {
         link = next
         announcer.disconnected()
-        if roster.disconnected(at: now) { change(.unknown) }
+        let wasCurrent = roster.disconnected(at: now)
+        if wasCurrent { change(.unknown) }
+        sites.disconnected()
+        if wasCurrent { sites.pictureChanged(roster, at: now) }
     }
 
     private mutating func leave(at now: FleetInstant) {
@@ -176,6 +197,7 @@ struct FleetCore: Sendable {
     private mutating func stop(at now: FleetInstant) {
         isStopped = true
         guard link == .up else { return }
+        for hash in sites.spokenAbout { say(nil, about: hash) }
         // At once: what ends does not wait for the pause between words.
         if let word = announcer.farewell(at: now) { say(word) }
         leave(at: now)
@@ -204,12 +226,22 @@ struct FleetCore: Sendable {
         case .status(let name):
             var word: FleetWord?
             if message.payload.isEmpty {
-                if roster.remove(name), roster.isCurrent { change(.removed(name)) }
+                if roster.remove(name) {
+                    if roster.isCurrent { change(.removed(name)) }
+                    sites.nodeChanged(name, roster, at: now)
+                }
             } else {
                 word = decode { () throws(WordProblem) in try WordCoding.word(message.payload) }
             }
             if name == node { readOwn(word, isRetained: message.isRetained, at: now.time) }
             if let word { take(word, of: name, isRetained: message.isRetained, at: now) }
+        case .destination(let name, let hash):
+            var word: DestinationWord?
+            if !message.payload.isEmpty {
+                word = decode { () throws(WordProblem) in try WordCoding.destination(message.payload) }
+                guard word != nil else { return }
+            }
+            if !sites.hear(word, of: name, about: hash, isRetained: message.isRetained, roster, at: now) { counts.tooMany += 1 }
         case .trigger(let name):
             let word = decode { () throws(WordProblem) in try WordCoding.trigger(message.payload) }
             guard let word else { return }
@@ -240,6 +272,7 @@ struct FleetCore: Sendable {
         case .changed:
             // The picture becomes current with all words at once.
             if roster.isCurrent, let node = roster.node(name, at: now) { change(.node(node)) }
+            sites.nodeChanged(name, roster, at: now)
         case .outdated: counts.outdated += 1
         case .tooMany: counts.tooMany += 1
         }
@@ -278,12 +311,31 @@ struct FleetCore: Sendable {
     }
 
     /// Makes the picture current when the broker's stored words have come.
-    private mutating func complete(at now: BusTime) {
+    private mutating func complete(at now: FleetInstant) {
         guard let session = announcer.session, !roster.isCurrent else { return }
         // Without a confirmation the broker may refuse the word, or another machine has the name.
-        guard session.isConfirmed || latestCompletion <= now else { return }
-        roster.complete(at: now)
+        guard session.isConfirmed || latestCompletion <= now.time else { return }
+        roster.complete(at: now.time)
         change(.current)
+        sites.pictureChanged(roster, at: now)
+    }
+
+    private mutating func say(_ word: DestinationWord?, about hash: DestinationHash) {
+        guard let node else { return }
+        let topic = FleetTopic.destination(node, hash).text(site: site)
+        effects.append(.publish(FleetMessage(topic: topic, payload: word.map(WordCoding.payload) ?? [], isRetained: true)))
+    }
+
+    /// Carries out what follows from the words about destinations.
+    private mutating func share(at now: FleetInstant) {
+        sites.setMaySpeak(!isStopped && link == .up && roster.isCurrent && announcer.session?.word != nil, at: now)
+        sites.act(roster, at: now)
+        for effect in sites.takeEffects() {
+            switch effect {
+            case .say(let hash, let word): say(word, about: hash)
+            case .advise(let advice, let destination): effects.append(.advise(advice, destination: destination))
+            }
+        }
     }
 
     /// The time at which the picture is current even without the own word; `never` without a subscription.
@@ -295,9 +347,12 @@ struct FleetCore: Sendable {
         return node == nil ? min(latest, max(subscribed, lastStored) + Self.quiet) : latest
     }
 
-    private mutating func endKeeping(at now: BusTime) {
-        guard let gone = roster.endKeeping(at: now) else { return }
-        for name in gone { change(.removed(name)) }
+    private mutating func endKeeping(at now: FleetInstant) {
+        guard let gone = roster.endKeeping(at: now.time) else { return }
+        for name in gone {
+            change(.removed(name))
+            sites.nodeChanged(name, roster, at: now)
+        }
         if gone.isEmpty { change(.keptLongEnough) }
     }
 
@@ -308,10 +363,16 @@ struct FleetCore: Sendable {
     }
 
     /// Returns all nodes.
-    func picture(at now: FleetInstant) -> FleetPicture {
+    package func picture(at now: FleetInstant) -> FleetPicture {
         var unknownSince: Duration?
         if case .unknown(let since) = roster.knowledge { unknownSince = since.wall }
         return FleetPicture(sequence: changes, unknownSince: unknownSince, nodes: roster.nodes(at: now))
+    }
+
+    /// Returns the topic of a node's words about a destination; `nil` if a name is none.
+    package static func topic(of destination: String, site: String, node: String) -> String? {
+        guard let site = try? FleetName(site), let node = try? FleetName(node) else { return nil }
+        return FleetTopic.destination(node, DestinationHash(destination, site: site)).text(site: site)
     }
 
     /// Returns the level of a node's condition; it can change with each ``Effect/changed(_:)``.
@@ -326,6 +387,7 @@ struct FleetCore: Sendable {
         if !isStopped {
             next = min(roster.keptUntil, inbox.wake, node == nil ? .never : announcer.wake)
             if !roster.isCurrent { next = min(next, latestCompletion) }
+            next = min(next, sites.wake)
         }
         guard next != wakeAt else { return }
         wakeAt = next

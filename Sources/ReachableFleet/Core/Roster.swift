@@ -135,6 +135,12 @@ struct Roster: Sendable {
             sequence: word.sequence)
     }
 
+    /// Returns the state of a node in the current picture; `nil` without one.
+    func state(of node: FleetName) -> FleetNode.State? {
+        guard isCurrent, let entry = entries[node], !entry.isStale else { return nil }
+        return entry.word.state
+    }
+
     /// Returns all nodes, ordered by name.
     func nodes(at now: FleetInstant) -> [FleetNode] {
         entries.sorted { $0.key < $1.key }.map { node($0.key, $0.value, at: now) }

@@ -50,14 +50,9 @@ struct TriggerInbox: Sendable {
 
     /// Returns the delay of this node, which follows from its name and the trigger: nodes need not agree.
     private func delay(_ trigger: FleetTrigger, most: Duration) -> Duration {
-        // FNV-1a, whose low bits alone are even enough; SplitMix64 spreads them over all.
-        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-        for byte in "\(node)/\(trigger.name)/\(trigger.sender)/\(trigger.sequence)".utf8 {
-            hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3
-        }
-        var generator = SplitMix64(seed: hash)
+        let hash = StableHash.of("\(node)/\(trigger.name)/\(trigger.sender)/\(trigger.sequence)")
         let nanoseconds = Int64(clamping: most.attoseconds / 1_000_000_000)
-        return .nanoseconds(nanoseconds > 0 ? Int64(generator.next() % UInt64(nanoseconds)) : 0)
+        return .nanoseconds(nanoseconds > 0 ? Int64(hash % UInt64(nanoseconds)) : 0)
     }
 
     /// Removes and returns the triggers whose time has come; one whose deadline has passed meanwhile is left out.

@@ -46,6 +46,8 @@ public import ServiceLifecycle
 /// - ``counts``
 /// ### Waiting
 /// - ``condition(for:whenUnknown:)``
+/// ### Sharing
+/// - ``sharing``
 /// ### Asking all nodes
 /// - ``trigger(_:within:)``
 /// - ``triggers``
@@ -85,6 +87,9 @@ public final class FleetMember: Sendable {
         var listeners = Broadcast<Int, Subscription<FleetChange>>()
         var triggerListeners = Broadcast<Int, Subscription<FleetTrigger>>()
         var conditions: [ConditionKey: NodeCondition] = [:]
+        /// The buses that share what they learn, by their numbers.
+        var buses: [Int: SharingBus] = [:]
+        var lastBus = 0
         /// The latest time of an event: two threads may take the lock in another order than they read the clock.
         fileprivate var latest = BusTime.past
 
@@ -284,6 +289,8 @@ public final class FleetMember: Sendable {
                 for listener in step.listeners { listener.yield(change) }
             case .fire(let trigger):
                 for listener in step.triggerListeners { listener.yield(trigger) }
+            case .advise(let advice, let destination):
+                for advise in step.buses { advise(advice, destination) }
             case .refused: break
             }
         }
@@ -306,6 +313,8 @@ struct Step: Sendable {
     var triggerListeners: [Subscription<FleetTrigger>] = []
     /// The levels of conditions that may have changed.
     var levels: [(ConditionSource, Bool)] = []
+    /// The buses that take advice.
+    var buses: [FleetMember.SharingBus] = []
     var onEnd: (@Sendable () -> Void)?
 }
 
@@ -333,6 +342,7 @@ extension FleetMember.State {
                     step.levels.append((condition.source, level))
                 }
             case .fire: step.triggerListeners = triggerListeners.listeners(to: 0)
+            case .advise: step.buses = Array(buses.values)
             default: break
             }
         }

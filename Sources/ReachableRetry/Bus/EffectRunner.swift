@@ -10,6 +10,8 @@ struct EffectRunner {
     private var traced: [(trace: JobTrace, id: JobID, ending: Ending?)] = []
     private var handedBack: [JobTrace] = []
     private(set) var hasEvents = false
+    private var siteReports: [RetryBusCore.SiteMessage] = []
+    private var site: SiteSharing.Link?
     /// True if this machine ran out of descriptors, memory or ports.
     private(set) var hasShortage = false
     /// Values that are released outside of the lock, because they hold errors and closures of callers.
@@ -27,6 +29,7 @@ struct EffectRunner {
         continuations += state.takeEnds()
         if !state.parkedWaiters.isEmpty { parked = state.takeParkedWaiters(at: now) }
         continuations += state.takeQuietWaiters()
+        if let link = state.siteLink { (site, siteReports) = (link, state.core.takeSiteReports()) }
     }
 
     private mutating func take(_ effect: Effect, _ now: BusTime, _ state: inout RetryBus.State) {
@@ -122,6 +125,7 @@ struct EffectRunner {
         for trace in handedBack { trace.handBack() }
         for followed in unfollowed { followed.close() }
         for (waiter, job) in parked { waiter.continuation.resume(returning: job) }
+        for message in siteReports { site?.report(message.destination, message.report) }
     }
 }
 

@@ -107,6 +107,9 @@ extension PendingJob: CustomStringConvertible {
         case .unsteady:
             let (most, span, calm) = (Steadiness.mostEdges, Steadiness.span.words, Steadiness.calm.words)
             return "waits for the network to last \(calm): it changed more than \(most) times in \(span)"
+        case .site(.hold): return "waits at most \(time ?? "") for \(target): another machine of the site tries first"
+        case .site(.turn): return "waits \(time ?? "") for its turn: the machines of the site start one after the other"
+        case .site(.share): return "waits \(time ?? "") so that all machines of the site get their share of \(target)"
         case .spread: return "waits \(time ?? "") so that not all machines come back together"
         case .pace: return "waits for its turn: the pace allows the next start in \(time ?? "a moment")"
         case nil: return "waits for its turn"

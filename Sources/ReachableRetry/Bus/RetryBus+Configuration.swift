@@ -42,6 +42,11 @@ extension RetryBus {
         public var tracer: (any Tracer)?
         #endif
 
+        /// The other machines of the site, of which one tries a server before the others do; `nil` if there are none.
+        ///
+        /// `FleetMember.sharing` of ReachableFleet is one. Applies to jobs with a destination, under ``ReleasePolicy/gated``.
+        public var site: SiteSharing?
+
         /// The executor of submitted jobs and of callers without a preferred executor; `nil` uses the default pool.
         ///
         /// A test's world observes what runs there.

@@ -49,6 +49,8 @@ public final class RetryBus: Sendable {
         var table = JobTable()
         var followed = FollowedConditions()
         var broadcaster = EventBroadcaster()
+        /// The way to the other machines of the site; `nil` without any.
+        var siteLink: SiteSharing.Link?
         /// The callers of ``RetryBus/untilParked(_:)``.
         var parkedWaiters: [ParkedWaiter] = []
         var nextWaiter: UInt64 = 0
@@ -120,17 +122,27 @@ public final class RetryBus: Sendable {
             State(
                 core: RetryBusCore(
                     release: configuration.releasePolicy, maxConcurrent: configuration.maxConcurrent,
-                    maxConcurrentPerDestination: configuration.maxConcurrentPerDestination, seed: seed),
+                    maxConcurrentPerDestination: configuration.maxConcurrentPerDestination, seed: seed,
+                    sharesSite: configuration.site != nil),
                 broadcaster: EventBroadcaster(
                     listenerLimit: configuration.bufferedEvents, isMeasured: configuration.metrics != nil,
                     isLogged: configuration.logger != nil)))
         alarm = BusTimer(self.clock)
         random = Mutex(generator)
+        guard let site = configuration.site else { return }
+        let link = site.join { [weak self] advice, destination in
+            self?.change { state, now in state.core.take(advice, for: destination, at: now) }
+        }
+        state.withLock { $0.siteLink = link }
     }
 
     deinit {
         for condition in state.withLock({ $0.followed.removeAll() }) { condition.close() }
-        state.withLock { $0.broadcaster.close() }
+        let link = state.withLock { state in
+            state.broadcaster.close()
+            return state.siteLink
+        }
+        link?.leave()
         publish()
     }
 

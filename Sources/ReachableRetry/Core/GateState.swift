@@ -77,6 +77,10 @@ package struct GateState: Sendable {
     /// The time of the next start at the rules' pace.
     private(set) var dueAt = BusTime.past
     private(set) var sinceBulk = 0
+    /// The part of the other machines of a site.
+    var site = SiteTurn()
+    /// The number of waiting jobs that the site was told.
+    var siteWaiting = 0
     /// The counted attempts in the order of their starts, including some that have ended.
     private var runs: Deque<Run> = []
 
@@ -103,8 +107,10 @@ package struct GateState: Sendable {
     /// - Parameters:
     ///   - isUnsteady: True if the path flaps and has to last first.
     ///   - spreadUntil: The end of the delay of bulk jobs, so that a fleet does not return at once.
-    mutating func noteEdge(isUnsteady: Bool, spreadUntil: BusTime, _ rules: ReleaseRules) {
+    ///   - siteTime: The time, if other machines may try first; otherwise `nil`.
+    mutating func noteEdge(isUnsteady: Bool, spreadUntil: BusTime, siteTime: BusTime? = nil, _ rules: ReleaseRules) {
         guard rules.hasCanaries else { return }
+        if let siteTime { site.noteEdge(at: siteTime) }
         (phase, round) = (.probing, round &+ 1)
         // Running attempts still use the path.
         (hasCanary, bypassing, inFlight) = (false, 0, inFlight + bypassing)
@@ -113,7 +119,10 @@ package struct GateState: Sendable {
     }
 
     /// Ends the gate's own delays, and not those ordered by a server.
-    mutating func noteRetryNow() { (failures, retryAt, pauseAt, spreadUntil, isUnsteady) = (0, .past, .past, .past, false) }
+    mutating func noteRetryNow(at now: BusTime) {
+        (failures, retryAt, pauseAt, spreadUntil, isUnsteady) = (0, .past, .past, .past, false)
+        site.noteRetryNow(at: now)
+    }
 
     /// Records that the path has lasted.
     mutating func noteSteadiness() { isUnsteady = false }
@@ -258,7 +267,9 @@ package struct GateState: Sendable {
         // The monitor ends it, not a timer.
         if queueClass != .interactive, isUnsteady { return .later(.never, .unsteady) }
         if queueClass == .bulk, spreadUntil > now { return .later(spreadUntil, .spread) }
-        let isFull = phase == .probing ? hasCanary : inFlight >= window
+        if queueClass != .interactive, let (end, delay) = site.delay(at: now) { return .later(end, .site(delay)) }
+        let width = queueClass != .interactive && site.share > 1 ? 1 : window
+        let isFull = phase == .probing ? hasCanary : inFlight >= width
         // The oldest attempt makes room when it has run for long.
         if isFull {
             let end = runs.first.map { $0.start + ReleaseRules.longRun } ?? .never
@@ -291,6 +302,9 @@ package struct GateState: Sendable {
 
     /// The counted attempts in the order of their starts, including some that have ended.
     var countedRuns: [Run] { Array(runs) }
+
+    /// Returns the start of a job's last counted attempt, unless it runs for long.
+    func start(of key: JobKey) -> BusTime? { runs.last { $0.key == key }?.start }
 
     /// Removes and returns the running attempts older than ``ReleaseRules/longRun``; each is returned once.
     mutating func takeLongRuns(at now: BusTime, isRunning: (JobKey, Int32) -> Bool) -> [JobKey] {
@@ -422,6 +436,9 @@ struct GateTable: Sendable {
     func destination(_ index: Int32) -> String? { names[Int(index)].destination }
 
     func scope(_ index: Int32) -> ConditionIndex { names[Int(index)].scope }
+
+    /// The gates to a destination, of all scopes, in no order.
+    func all(to destination: String) -> [Int32] { indices.values.compactMap { $0[destination] } }
 
     /// The gates of a scope, in no order.
     func all(of scope: ConditionIndex) -> some Sequence<Int32> { (indices[scope] ?? [:]).values }

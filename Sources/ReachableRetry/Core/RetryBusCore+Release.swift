@@ -25,6 +25,7 @@ extension RetryBusCore {
         while let gate = dirtyGates.popLast() {
             startNested(of: gate, at: now)
             present(gate, at: now)
+            if sharesSite { tellSiteAboutJobs(of: gate) }
         }
         for mustShare in [true, false] {
             var later: [Candidate] = []
@@ -265,6 +266,8 @@ package enum QueueReason: Hashable, Sendable {
     case unsteady
     /// The spread of a fleet's return.
     case spread
+    /// Other machines of the site.
+    case site(SiteDelay)
     /// The rate limit.
     case pace
     /// This number of attempts fills the bus's limit.

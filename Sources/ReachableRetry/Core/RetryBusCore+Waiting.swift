@@ -311,7 +311,7 @@ extension RetryBusCore {
         let concernsOthers = isEdge || new.isOpen != old.isOpen
         // Queued jobs are checked when they are released, so the cost of a loss does not grow with their number.
         if isEdge { drawSpread(of: index, at: now) }
-        if isEdge || new.isUnsteady && !old.isUnsteady { noteEdgeAtGates(of: index) }
+        if isEdge || new.isUnsteady && !old.isUnsteady { noteEdgeAtGates(of: index, at: now) }
         if !new.isUnsteady && old.isUnsteady {
             for gate in gates.all(of: index) { gates[gate].noteSteadiness() }
         }
@@ -336,11 +336,19 @@ extension RetryBusCore {
     }
 
     /// Starts probing at the gates of a scope.
-    private mutating func noteEdgeAtGates(of scope: ConditionIndex) {
+    private mutating func noteEdgeAtGates(of scope: ConditionIndex, at now: BusTime) {
         guard let record = conditions[Int(scope)] else { return }
-        for gate in gates.all(of: scope) {
-            gates[gate].noteEdge(isUnsteady: record.isUnsteady, spreadUntil: record.spreadUntil, release.rules)
-        }
+        for gate in gates.all(of: scope) { noteEdge(at: gate, record, at: now) }
+    }
+
+    /// Starts probing at a gate.
+    mutating func noteEdge(at gate: Int32, _ record: ConditionRecord, at now: BusTime) {
+        let hasOthers = sharesSite && gates.destination(gate) != nil
+        gates[gate].noteEdge(
+            isUnsteady: record.isUnsteady, spreadUntil: record.spreadUntil, siteTime: hasOthers ? now : nil, release.rules)
+        guard hasOthers, gates[gate].uses > 0 else { return }
+        tellSiteAboutJobs(of: gate)
+        tellSite(gate, .edge)
     }
 
     /// Voids the soft delays of one scope's jobs or of all jobs, and on request also the hard delays of servers.
@@ -355,7 +363,7 @@ extension RetryBusCore {
         let jobs = scopes.reduce(into: Set<JobIndex>()) { $0.formUnion(conditions[Int($1)]?.attentive ?? []) }
         for scope in scopes {
             for gate in gates.all(of: scope) {
-                gates[gate].noteRetryNow()
+                gates[gate].noteRetryNow(at: now)
                 if ignoringServerDelays { gates[gate].forgetHardDelay() }
                 dirtyGates.append(gate)
             }

@@ -11,6 +11,10 @@ internal import HeapModule
 /// ```
 package struct RetryBusCore: Sendable {
     let release: ReleasePolicy
+    /// True if other machines of a site may try first.
+    let sharesSite: Bool
+    /// The reports for them.
+    var siteReports: [SiteMessage] = []
     var jobs: [JobState?] = []
     private var freeJobs: [JobIndex] = []
     private(set) var generations: [UInt32] = []
@@ -49,10 +53,12 @@ package struct RetryBusCore: Sendable {
     ///   - maxConcurrent: The most attempts that run at a time; `nil` sets no limit. Values below 1 are treated as 1.
     ///   - maxConcurrentPerDestination: The same for one destination.
     ///   - seed: The seed of random numbers.
+    ///   - sharesSite: True if other machines of a site may try first.
     package init(
-        release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil, maxConcurrentPerDestination: Int? = nil, seed: UInt64 = 0
+        release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil, maxConcurrentPerDestination: Int? = nil,
+        seed: UInt64 = 0, sharesSite: Bool = false
     ) {
-        self.release = release
+        (self.release, self.sharesSite) = (release, sharesSite)
         self.maxConcurrent = max(1, maxConcurrent ?? .max)
         self.maxConcurrentPerDestination = max(1, maxConcurrentPerDestination ?? .max)
         random = SplitMix64(seed: seed)
@@ -131,7 +137,7 @@ package struct RetryBusCore: Sendable {
         if gates.count > known, let record = conditions[Int(scope)],
             record.isUnsteady || record.edgeAt != .past && now <= record.edgeAt + GateState.settlingTime
         {
-            gates[gate].noteEdge(isUnsteady: record.isUnsteady, spreadUntil: record.spreadUntil, release.rules)
+            noteEdge(at: gate, record, at: now)
         }
         return gate
     }
@@ -142,6 +148,7 @@ package struct RetryBusCore: Sendable {
         dropSources(key.index)
         noteEndOfAttempt(key.index, job)
         noteAnswer(to: job)
+        noteAnswerAtSite(key, job, isSuccess: true, at: now)
         gates[job.gate].notePassage(of: job.history.round, release.rules)
         noteSuccess(job)
         publish(key.index, .succeeded)
@@ -156,6 +163,7 @@ package struct RetryBusCore: Sendable {
     package mutating func noteProgress(_ key: JobKey, of attempt: Int, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .running, Int(job.history.started) == attempt else { return [] }
         noteAnswer(to: job)
+        noteAnswerAtSite(key, job, isSuccess: true, at: now)
         gates[job.gate].notePassage(of: job.history.round, release.rules)
         makeRoom(key.index, job)
         dirtyGates.append(job.gate)
@@ -247,6 +255,7 @@ package struct RetryBusCore: Sendable {
         unregister(index)
         guard let job = jobs[Int(index)] else { return }
         for condition in CollectionOfOne(job.scope) + job.conditions { release(condition) }
+        if sharesSite { tellSiteAboutEnd(of: job.gate) }
         gates.release(job.gate)
         jobs[Int(index)] = nil
         generations[Int(index)] &+= 1

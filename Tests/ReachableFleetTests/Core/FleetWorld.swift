@@ -283,7 +283,7 @@ struct FleetWorld {
             }
             if trigger.deadline < instant.wall { throw Broken(description: "machine \(index) acts too late") }
             machines[index].fired.append(trigger)
-        case .refused: break
+        case .refused, .advise: break
         }
         return nil
     }

@@ -1,0 +1,90 @@
+/// The exchange with the other machines of the site, if the bus has any.
+extension RetryBusCore {
+    /// A report about a destination.
+    package struct SiteMessage: Hashable, Sendable {
+        package var destination: String
+        package var report: SiteReport
+    }
+
+    /// Removes and returns the reports since the last call.
+    package mutating func takeSiteReports() -> [SiteMessage] {
+        defer { siteReports = [] }
+        return siteReports
+    }
+
+    /// Takes advice about a destination.
+    package mutating func take(_ advice: SiteAdvice, for destination: String, at now: BusTime) -> [Effect] {
+        guard sharesSite else { return [] }
+        for gate in gates.all(to: destination) {
+            gates[gate].site.take(advice, at: now)
+            dirtyGates.append(gate)
+        }
+        releaseJobs(at: now)
+        return takeEffects()
+    }
+
+    /// Reports an event of a gate.
+    ///
+    /// Jobs without a destination may use different servers, and without canaries nothing waits for others.
+    mutating func tellSite(_ gate: Int32, _ report: SiteReport) {
+        guard sharesSite, release.rules.hasCanaries, let destination = gates.destination(gate) else { return }
+        siteReports.append(SiteMessage(destination: destination, report: report))
+    }
+
+    /// Reports the number of jobs that wait, if it has changed much.
+    mutating func tellSiteAboutJobs(of gate: Int32) {
+        let isOpen = conditions[Int(gates.scope(gate))]?.isOpen == true
+        let queued = gates[gate].queues.gatedCount
+        let count =
+            switch gates[gate].phase {
+            case .probing: gates[gate].uses
+            case .ramping where queued > 0: gates[gate].uses
+            // Jobs that pass do not wait for the destination.
+            case .ramping, .open: isOpen ? 0 : queued
+            }
+        let told = gates[gate].siteWaiting
+        let isNews = (count == 0) != (told == 0) || count >= 2 * told || 2 * count <= told
+        guard isNews, count != told else { return }
+        gates[gate].siteWaiting = count
+        tellSite(gate, .waiting(count))
+    }
+
+    /// Reports the end of a gate's last job.
+    mutating func tellSiteAboutEnd(of gate: Int32) {
+        dirtyGates.append(gate)
+        guard gates[gate].uses == 1, gates[gate].siteWaiting != 0 else { return }
+        gates[gate].siteWaiting = 0
+        tellSite(gate, .waiting(0))
+    }
+
+    /// Records an answer to a job at its gate: before the gate's phase changes.
+    mutating func noteAnswerAtSite(_ key: JobKey, _ job: JobState, isSuccess: Bool, at now: BusTime) {
+        guard sharesSite, job.history.round == gates[job.gate].round, gates[job.gate].phase != .open,
+            QueueClass(job).isGated
+        else { return }
+        let time = gates[job.gate].start(of: key).map { now - $0 } ?? .zero
+        gates[job.gate].site.noteAnswer(at: now)
+        if isSuccess { gates[job.gate].site.noteSuccess(after: time, at: now) }
+        tellSite(job.gate, .answered(after: time))
+    }
+
+    /// Records a failure that is not the job's own at its gate, after which machines that share the window pause.
+    mutating func noteFailureAtSite(_ job: JobState, _ fault: AttemptFailure.Fault, at now: BusTime) {
+        guard sharesSite, job.history.round == gates[job.gate].round, gates[job.gate].phase != .open,
+            conditions[Int(job.scope)]?.isSatisfied == true
+        else { return }
+        let report: SiteReport
+        switch fault {
+        case .overload(let delay):
+            gates[job.gate].site.noteAnswer(at: now)
+            report = .overloaded(for: delay)
+        case .network, .unknown, .server: report = .unreachable
+        case .request, .local: return
+        }
+        if let number = gates[job.gate].site.noteFailure(at: now) {
+            let delay = release.rules.delay(afterFailure: number, isOverload: true, &random)
+            gates[job.gate].site.pause(after: delay, at: now)
+        }
+        tellSite(job.gate, report)
+    }
+}
