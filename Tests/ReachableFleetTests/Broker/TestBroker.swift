@@ -45,7 +45,7 @@ final class TestBroker: @unchecked Sendable {
         let content = (text ?? Self.open(kind)).replacing("PORT", with: "\(port)").replacing("FOLDER", with: folder.path)
         try Data(content.utf8).write(to: configuration)
         for (name, data) in files { try data.write(to: folder.appendingPathComponent(name)) }
-        if geteuid() == 0 { try Self.run("/bin/chown", ["-R", "nobody", folder.path]) }
+        if geteuid() == 0 { try Self.run("/bin/chown", ["-R", "65534", folder.path]) }
         try start()
     }
 
@@ -86,7 +86,7 @@ final class TestBroker: @unchecked Sendable {
         // As root mosquitto would become another user, who may not read everything.
         let isRoot = geteuid() == 0
         process.executableURL = URL(fileURLWithPath: isRoot ? "/usr/bin/setpriv" : program)
-        process.arguments = (isRoot ? ["--reuid=nobody", "--regid=nogroup", "--clear-groups", "--", program] : []) + words
+        process.arguments = (isRoot ? ["--reuid=65534", "--regid=65534", "--clear-groups", "--", program] : []) + words
         process.standardError = output
         process.standardOutput = FileHandle.nullDevice
         // The threads of tests block signals, and a child inherits that: SIGTERM would not end it.
