@@ -99,9 +99,14 @@ package struct SiteTurn: Hashable, Sendable {
 
     /// Ends the present delay and counts its time.
     private mutating func stop(at now: BusTime) {
-        let time = since == .past ? .zero : max(.zero, min(until, now) - since)
-        if reason == .hold { held += time } else { turned += time }
+        (held, turned) = spent(at: now)
         (since, until) = (.past, .past)
+    }
+
+    /// Returns the time in all that jobs have waited since the edge for another machine, and for their turn.
+    func spent(at now: BusTime) -> (held: Duration, turned: Duration) {
+        let time = since == .past ? .zero : max(.zero, min(until, now) - since)
+        return reason == .hold ? (held + time, turned) : (held, turned + time)
     }
 
     /// Records an answer to an attempt since the edge: it counts for more than all words.
