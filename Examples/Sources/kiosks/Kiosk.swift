@@ -15,7 +15,10 @@ struct Kiosk: Service {
 
     init(_ name: FleetName, _ chain: Chain, server: URL, _ monitor: ReachabilityMonitor) throws {
         member = try chain.member(name, monitor)
-        bus = RetryBus(monitor)
+        var configuration = RetryBus.Configuration()
+        // After an outage one kiosk tries the server before the others do.
+        configuration.site = member.sharing
+        bus = RetryBus(monitor, configuration: configuration)
         (self.name, self.server) = (name, server)
     }
 

@@ -40,7 +40,9 @@ func serve(_ place: String, _ home: Home) async throws {
 func report(_ changes: AsyncStream<FleetChange>, of member: FleetMember) async {
     for await change in changes {
         switch change.kind {
-        case .current: say("broker connected; " + member.nodes.nodes.map(\.description).joined(separator: ", "))
+        case .current:
+            let nodes = member.nodes.nodes.map(\.description).joined(separator: ", ")
+            say("broker connected, nodes: \(nodes.isEmpty ? "none" : nodes)")
         case .unknown: say("no broker")
         case .node(let node): say("\(node)")
         default: break
