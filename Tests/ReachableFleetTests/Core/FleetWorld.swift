@@ -45,6 +45,8 @@ struct FleetWorld {
         var lastPublication = BusTime.past
         /// The triggers that this run has acted on.
         var fired: [FleetTrigger] = []
+        /// The gates of its bus, of the destinations that it shares.
+        var turns: [String: SiteTurn] = [:]
         var nameInUse = 0
         var renewals = 0
         var publications = 0
@@ -57,7 +59,7 @@ struct FleetWorld {
     }
 
     var broker = SimulatedBroker()
-    private(set) var machines: [Machine]
+    var machines: [Machine]
     private(set) var now: BusTime
     /// False to keep the wall clock at one time, so that words do not tell the time.
     var wallPasses = true
@@ -283,7 +285,8 @@ struct FleetWorld {
             }
             if trigger.deadline < instant.wall { throw Broken(description: "machine \(index) acts too late") }
             machines[index].fired.append(trigger)
-        case .refused, .advise: break
+        case .advise(let advice, let destination): machines[index].turns[destination]?.take(advice, at: now)
+        case .refused: break
         }
         return nil
     }
