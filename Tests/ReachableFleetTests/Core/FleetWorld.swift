@@ -1,7 +1,7 @@
 import ReachabilityTesting
-import ReachableRetry
 
 @testable import ReachableFleet
+@testable import ReachableRetry
 
 /// Machines with real cores on a simulated broker: what a shell would do, without one.
 ///
@@ -63,6 +63,7 @@ struct FleetWorld {
     private(set) var now: BusTime
     /// False to keep the wall clock at one time, so that words do not tell the time.
     var wallPasses = true
+    var wallStart = Duration.seconds(1_700_000_000)
     /// The connections that the broker still has, without a machine.
     private(set) var orphans: [String] = []
     /// The nodes whose last will the broker has lost in a restart.
@@ -82,7 +83,7 @@ struct FleetWorld {
     }
 
     var instant: FleetInstant {
-        FleetInstant(time: now, wall: .seconds(1_700_000_000) + (wallPasses ? now - .start : .zero))
+        FleetInstant(time: now, wall: wallStart + (wallPasses ? now - .start : .zero))
     }
 
     func topic(_ name: FleetName) -> String { FleetTopic.status(name).text(site: Self.site) }
