@@ -36,11 +36,20 @@ let package = Package(
         // The same statements as the store of durable jobs, in C.
         .systemLibrary(name: "CSQLite3", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CJobsFloor", dependencies: ["CSQLite3"]),
+        // The machines of a site, in virtual time: the library's cores, and links to the simulation of its tests.
+        .executableTarget(
+            name: "herd-site",
+            dependencies: [
+                .product(name: "ReachableFleet", package: "swift-reachability"),
+                .product(name: "ReachableRetry", package: "swift-reachability"),
+                .product(name: "HeapModule", package: "swift-collections"),
+            ],
+            packageAccess: false, swiftSettings: [.unsafeFlags(["-package-name", libraryPackage])]),
         // The commands.
         .executableTarget(
             name: "bench",
             dependencies: [
-                "CBench", "CJobsFloor", "RetryTimers", "herd-server", "listener", "peer-epoll", "peer-libnl",
+                "CBench", "CJobsFloor", "RetryTimers", "herd-server", "herd-site", "listener", "peer-epoll", "peer-libnl",
                 .product(name: "Reachability", package: "swift-reachability"),
                 .product(name: "ReachabilityTesting", package: "swift-reachability"),
                 .product(name: "ReachableJobs", package: "swift-reachability"),

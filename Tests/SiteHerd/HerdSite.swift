@@ -78,8 +78,9 @@ package struct HerdSite: Sendable {
     private static let scope: ConditionIndex = 0
     /// The time of the edge.
     private static let edge = BusTime.start + .seconds(100)
-    private static let policy = RetryPolicy(.exponential(initial: .milliseconds(500), multiplier: 2, maximum: .seconds(60)).jitter(.full))
-        .giveUpAfter(maxAttempts: nil).connectivity(.wait(upTo: nil))
+    private static let policy = RetryPolicy(
+        .exponential(initial: .milliseconds(500), multiplier: 2, maximum: .seconds(60)).jitter(.full)
+    ).giveUpAfter(maxAttempts: nil).connectivity(.wait(upTo: nil))
     private static let wayToNowhere = Duration.milliseconds(100)
 
     private var setup: Setup
@@ -166,7 +167,9 @@ package struct HerdSite: Sendable {
         publish(FleetMessage(topic: "reach/v1/\(Self.site)/\(name)/status", payload: [UInt8](will.utf8), isRetained: true))
     }
 
-    private mutating func milliseconds(_ range: ClosedRange<Int>) -> Duration { .microseconds(Int.random(in: range.lowerBound * 1000...range.upperBound * 1000, using: &random)) }
+    private mutating func milliseconds(_ range: ClosedRange<Int>) -> Duration {
+        .microseconds(Int.random(in: range.lowerBound * 1000...range.upperBound * 1000, using: &random))
+    }
 
     private mutating func pass(until end: BusTime, _ isOver: (Self) -> Bool = { _ in false }) {
         while let time = queue.nextTime, time <= end, let event = queue.removeFirst() {
@@ -277,7 +280,8 @@ package struct HerdSite: Sendable {
     private mutating func publish(_ message: FleetMessage) {
         if message.topic.contains("/dest/") { figures.words += 1 }
         if message.isRetained {
-            retained[message.topic] = message.payload.isEmpty
+            retained[message.topic] =
+                message.payload.isEmpty
                 ? nil : FleetMessage(topic: message.topic, payload: message.payload, isRetained: true)
         }
         let copy = FleetMessage(topic: message.topic, payload: message.payload, isRetained: false)

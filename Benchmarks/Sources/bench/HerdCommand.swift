@@ -17,6 +17,12 @@ struct HerdCommand: ParsableCommand {
     @Option(help: "Only the virtual runs whose name contains this.")
     var only: String?
 
+    @Option(help: "How many machines of a site share what they learn; 0 leaves them out.")
+    var site = 1000
+
+    @Option(help: "With how many seeds the site runs.")
+    var seeds = 1
+
     @Option(help: "How many requests the virtual server takes in.")
     var room = 400
 
@@ -30,6 +36,9 @@ struct HerdCommand: ParsableCommand {
     var limit = 3.0
 
     func validate() throws {
+        guard (0...5000).contains(site), (1...100).contains(seeds) else {
+            throw ValidationError("site 0 to 5000, seeds 1 to 100")
+        }
         guard (1...1_000_000).contains(room), (1...20_000).contains(jobs), (1...1000).contains(rate), limit >= 1 else {
             throw ValidationError("room 1 to 1000000, jobs 1 to 20000, rate 1 to 1000, limit at least 1")
         }
@@ -68,6 +77,12 @@ struct HerdCommand: ParsableCommand {
                 if let only, !name.contains(only) { continue }
                 holds = try runVirtual(name, crowd, lag: .seconds(lag)) && holds
             }
+        }
+        if site > 0, only == nil {
+            print("\n\(site) machines of a site × 5 jobs, with and without the words of the others:\n")
+            fflush(nil)
+            let peer = try Peer([Programs.built("herd-site"), "\(site)", "\(seeds)"])
+            holds = peer.wait() == 0 && holds
         }
         print("\nherd: all of that took \(decimal(Double(bench_now() - start) / 1e9, 1)) s")
         // In virtual time no machine is too slow.

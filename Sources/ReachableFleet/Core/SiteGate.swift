@@ -53,6 +53,8 @@ struct SiteGate: Sendable {
     /// The last word, and its time.
     var said: DestinationWord?
     var saidAt = BusTime.past
+    /// True if the broker keeps a word of an earlier connection.
+    var isStored = false
     /// True if there may be something to say.
     var hasNews = true
 

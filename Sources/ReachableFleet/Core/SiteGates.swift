@@ -129,6 +129,7 @@ struct SiteGates: Sendable {
         guard word == nil || isRetained else { return }
         if word != nil, gates[hash] == nil { leftOver.insert(hash) }
         gates[hash]?.said = nil
+        gates[hash]?.isStored = word != nil
         gates[hash]?.hasNews = true
     }
 
@@ -175,6 +176,7 @@ struct SiteGates: Sendable {
         (heard, heardCount, leftOver) = ([:], 0, [])
         for hash in gates.keys {
             gates[hash]?.said = nil
+            gates[hash]?.isStored = false
             gates[hash]?.hasNews = true
         }
         gates = gates.filter { $0.value.waiting > 0 }
@@ -319,6 +321,7 @@ struct SiteGates: Sendable {
         let word = word(gate, hash, roster)
         guard word != gate.said else { return }
         gates[hash]?.said = word
+        gates[hash]?.isStored = false
         gates[hash]?.saidAt = now.time
         effects.append(.say(hash, word))
     }
@@ -330,12 +333,16 @@ struct SiteGates: Sendable {
     }
 
     private mutating func schedule(at now: BusTime) {
-        wake = leftOver.isEmpty || !maySpeak ? .never : now
+        wake = .never
         for (hash, gate) in gates {
-            // Without a job the state matters no more, and without a word nothing is to be removed.
-            if gate.waiting == 0, gate.said == nil { gates[hash] = nil }
+            // Without a job the state matters no more.
+            if gate.waiting == 0, gate.said == nil {
+                gates[hash] = nil
+                if gate.isStored { leftOver.insert(hash) }
+            }
             wake = min(wake, gate.due)
             if maySpeak, gate.hasNews { wake = min(wake, max(now, gate.saidAt + SiteGate.pause)) }
         }
+        if maySpeak, !leftOver.isEmpty { wake = min(wake, now) }
     }
 }

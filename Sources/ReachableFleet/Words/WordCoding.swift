@@ -112,7 +112,8 @@ enum WordCoding {
             v = try values.decode(Int.self, forKey: .v)
             guard v == version else { throw WordProblem.foreignVersion }
             state = try values.decodeIfPresent(String.self, forKey: .state)
-            (at, until) = (try values.decodeIfPresent(UInt64.self, forKey: .at), try values.decodeIfPresent(UInt64.self, forKey: .until))
+            at = try values.decodeIfPresent(UInt64.self, forKey: .at)
+            until = try values.decodeIfPresent(UInt64.self, forKey: .until)
             waiting = try values.decodeIfPresent(UInt64.self, forKey: .waiting)
             took = try values.decodeIfPresent(UInt64.self, forKey: .took)
         }

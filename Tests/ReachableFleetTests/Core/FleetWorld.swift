@@ -1,7 +1,7 @@
 import ReachabilityTesting
-import ReachableRetry
 
 @testable import ReachableFleet
+@testable import ReachableRetry
 
 /// Machines with real cores on a simulated broker: what a shell would do, without one.
 ///
@@ -45,6 +45,8 @@ struct FleetWorld {
         var lastPublication = BusTime.past
         /// The triggers that this run has acted on.
         var fired: [FleetTrigger] = []
+        /// The gates of its bus, of the destinations that it shares.
+        var turns: [String: SiteTurn] = [:]
         var nameInUse = 0
         var renewals = 0
         var publications = 0
@@ -57,10 +59,11 @@ struct FleetWorld {
     }
 
     var broker = SimulatedBroker()
-    private(set) var machines: [Machine]
+    var machines: [Machine]
     private(set) var now: BusTime
     /// False to keep the wall clock at one time, so that words do not tell the time.
     var wallPasses = true
+    var wallStart = Duration.seconds(1_700_000_000)
     /// The connections that the broker still has, without a machine.
     private(set) var orphans: [String] = []
     /// The nodes whose last will the broker has lost in a restart.
@@ -80,7 +83,7 @@ struct FleetWorld {
     }
 
     var instant: FleetInstant {
-        FleetInstant(time: now, wall: .seconds(1_700_000_000) + (wallPasses ? now - .start : .zero))
+        FleetInstant(time: now, wall: wallStart + (wallPasses ? now - .start : .zero))
     }
 
     func topic(_ name: FleetName) -> String { FleetTopic.status(name).text(site: Self.site) }
@@ -283,7 +286,8 @@ struct FleetWorld {
             }
             if trigger.deadline < instant.wall { throw Broken(description: "machine \(index) acts too late") }
             machines[index].fired.append(trigger)
-        case .refused, .advise: break
+        case .advise(let advice, let destination): machines[index].turns[destination]?.take(advice, at: now)
+        case .refused: break
         }
         return nil
     }

@@ -85,7 +85,9 @@ import Testing
 
     @Test func anotherNodeTriesFirstAfterAnotherEdge() throws {
         let firsts = (0..<64).map { edge in
-            Self.names.min { Self.hash.order(of: TestMember.name($0), edge: edge) < Self.hash.order(of: TestMember.name($1), edge: edge) }
+            Self.names.min { left, right in
+                Self.hash.order(of: TestMember.name(left), edge: edge) < Self.hash.order(of: TestMember.name(right), edge: edge)
+            }
         }
         #expect(Set(firsts).count == Self.names.count)
     }
@@ -263,7 +265,9 @@ import Testing
         #expect(other.words.count == count)
     }
 
-    @Test(arguments: ["", "{", #"{"v":1}"#, #"{"v":1,"state":"fine","at":1,"waiting":1}"#, #"{"v":1,"state":"waiting","at":-1,"waiting":1}"#])
+    @Test(arguments: [
+        "", "{", #"{"v":1}"#, #"{"v":1,"state":"fine","at":1,"waiting":1}"#, #"{"v":1,"state":"waiting","at":-1,"waiting":1}"#,
+    ])
     func malformedWordsAreCounted(text: String) throws {
         var bench = try Bench()
         bench.hear(Array(text.utf8), "a")

@@ -10,27 +10,35 @@ import Testing
         return setup
     }()
 
-    /// A late answer of the first machine takes up to 5 s of 8 s.
-    private static let cases: [(name: String, change: @Sendable (inout HerdSite.Setup) -> Void, makespan: Double, attempts: Double)] = [
-        ("all share", { _ in }, 1.1, 1.01),
-        ("a false up of 3 s", { $0.lag = .seconds(3) }, 1.4, 1.1),
-        ("a tenth without a broker", { $0.cutOff = 0.1 }, 1.3, 1.1),
-        ("a tenth without a broker, and a false up", { $0.cutOff = 0.1; $0.lag = .seconds(3) }, 1.5, 1.2),
-        ("liars", { $0.liars = 0.03 }, 2.2, 1.1),
+    private struct Case: Sendable {
+        var name: String
+        var makespan: Double
+        var attempts: Double
+        var lag = Duration.zero
+        var cutOff = 0.0
+        var liars = 0.0
+    }
+
+    /// The ideal is 5 s, or 8 s with the false up: a liar that is to try first costs as much.
+    private static let cases = [
+        Case(name: "all share", makespan: 1.1, attempts: 1.01),
+        Case(name: "a false up of 3 s", makespan: 1.4, attempts: 1.1, lag: .seconds(3)),
+        Case(name: "a tenth without a broker", makespan: 1.3, attempts: 1.1, cutOff: 0.1),
+        Case(name: "a tenth without, and a false up", makespan: 1.5, attempts: 1.2, lag: .seconds(3), cutOff: 0.1),
+        Case(name: "liars", makespan: 2.2, attempts: 1.1, liars: 0.03),
     ]
 
     @Test func machinesThatShareDoNotStorm() throws {
         let site = try HerdSite(Self.setup)
-        for (name, change, makespan, attempts) in Self.cases {
+        for one in Self.cases {
             for seed in 1...2 as ClosedRange<UInt64> {
                 var copy = site
                 let figures = try copy.run { setup in
-                    change(&setup)
-                    setup.seed = seed
+                    (setup.lag, setup.cutOff, setup.liars, setup.seed) = (one.lag, one.cutOff, one.liars, seed)
                 }
-                let text = "\(name), seed \(seed): \(figures.makespan) × the ideal, \(figures.attemptsPerJob) attempts per job"
+                let text = "\(one.name), seed \(seed): \(figures.makespan) × the ideal, \(figures.attemptsPerJob) attempts per job"
                 #expect(figures.isComplete, "\(text)")
-                #expect(figures.makespan <= makespan && figures.attemptsPerJob <= attempts, "\(text)")
+                #expect(figures.makespan <= one.makespan && figures.attemptsPerJob <= one.attempts, "\(text)")
             }
         }
     }

@@ -1,0 +1,1 @@
+../../../Tests/SiteHerd/HerdSite.swift

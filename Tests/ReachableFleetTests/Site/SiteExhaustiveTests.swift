@@ -1,0 +1,40 @@
+import Glibc
+import StateExploration
+import TestTraits
+import Testing
+
+@testable import ReachableFleet
+
+/// Checks the site's rules in every state that three machines with one or two destinations can reach.
+///
+/// No machine waits longer than 15 s after its edge. As long as all words are true, the broker is there and time passes only when
+/// nothing is on its way, at most one machine (two within 1 s of the moment at which the number of edges changes) tries a destination within 5 s before somebody is answered, except for the retries
+/// of that one. An own answer ends every hold. All jobs end, and no word of a machine that runs is left.
+///
+/// `FLEET_EXPLORE_WHOLE` explores all states, and `FLEET_EXPLORE`, a number, this many; use them with optimization.
+@Suite(.serialized, .timeLimit(.minutes(60)), .computing) struct SiteExhaustiveTests {
+    private typealias Setting = ExploredSite.Setting
+
+    private static let isWhole = getenv("FLEET_EXPLORE_WHOLE") != nil
+    private static let statesFromEnvironment = getenv("FLEET_EXPLORE").flatMap { Int(String(cString: $0)) }
+    private static let nearest = 500
+
+    private static let settings = [
+        Setting(name: "one destination that answers", disturbances: [:], destinations: ["x"]),
+        Setting(name: "one destination that fails first", disturbances: [.failure: 2], destinations: ["x"]),
+        Setting(name: "two destinations", disturbances: [.failure: 1]),
+        Setting(name: "two destinations between two edges", disturbances: [:], isBetweenEdges: true),
+        Setting(name: "a crash or a cut", disturbances: [.crash: 1, .cut: 1, .lateness: 1], destinations: ["x"]),
+        Setting(name: "a restart of the broker", disturbances: [.restart: 1, .failure: 1], destinations: ["x"]),
+        Setting(name: "lies", disturbances: [.lie: 2, .lateness: 1], destinations: ["x"]),
+    ]
+
+    @Test(arguments: settings.map(\.name)) func rulesHoldInEveryState(name: String) throws {
+        let setting = try #require(Self.settings.first { $0.name == name })
+        let limit = Self.isWhole ? .max : Self.statesFromEnvironment ?? Self.nearest
+        let outcome = Exploration.explore(try ExploredSite(setting), limit: limit)
+        print("\(name): \(outcome.summary)")
+        #expect(outcome.fault == nil, "\(outcome.fault ?? "")")
+        #expect(outcome.isComplete || !Self.isWhole && outcome.states >= limit)
+    }
+}
