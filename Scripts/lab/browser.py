@@ -138,10 +138,15 @@ class Page:
             self.call(
                 "Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, text=text, modifiers=modifiers)
 
-    def picture(self, file, height=None):
-        """Writes the whole page, or its upper part, as a PNG."""
+    def picture(self, file, height=None, of=None):
+        """Writes the whole page, its upper part, or the element of a selector, as a PNG."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], height or 1e6), "scale": 1}
+        if of:
+            script = """(() => {{
+                const box = document.querySelector({of}).getBoundingClientRect();
+                return {{ x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height }}; }})()"""
+            clip |= self.run(script.format(of=json.dumps(of)))
         data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]
         file.write_bytes(base64.b64decode(data))
 

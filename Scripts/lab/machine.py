@@ -20,7 +20,9 @@ opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 def bootstrap(*packages):
     """Installs Debian packages that are missing; does nothing within the machine."""
     if os.getpid() != 1:
-        subprocess.run([ROOT / "Scripts/bootstrap", *packages], check=True, stdout=sys.stderr)
+        # A package with a unit must not start a service of this machine.
+        subprocess.run(
+            [ROOT / "Scripts/bootstrap", *packages], check=True, stdout=sys.stderr, env={**os.environ, "RUNLEVEL": "1"})
 
 
 def enter(host="ada-laptop"):
@@ -114,6 +116,30 @@ class Service:
     def stop(self, number=signal.SIGTERM):
         self.process.send_signal(number)
         return self.process.wait()
+
+
+class Broker:
+    """A mosquitto that lets everybody in, on an address of the machine, or of another one."""
+
+    def __init__(self, address="127.0.0.1", prefix=()):
+        self.folder = HOME.parent / f"broker-{time.monotonic_ns()}"
+        self.folder.mkdir()
+        self.words = [*prefix, "mosquitto", "-c", str(self.folder / "mosquitto.conf")]
+        # In these namespaces root may be the only user.
+        (self.folder / "mosquitto.conf").write_text(f"user root\nlistener 1883 {address}\nallow_anonymous true\n")
+        self.url = f"mqtt://{address}"
+        self.start()
+
+    def start(self):
+        with (self.folder / "log").open("w") as log:
+            self.process = subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        soon("the broker listens", lambda: "running" in (self.folder / "log").read_text() or self.process.poll() is not None)
+        if self.process.poll() is not None:
+            sys.exit(f"{Path(sys.argv[0]).name}: mosquitto ended: {(self.folder / 'log').read_text()}")
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
 
 
 def get(path, timeout=10):

@@ -31,7 +31,9 @@ extension JSONValue {
         [
             .init("name", .string("\(node.name)")), .init("state", .string(node.state.rawValue)),
             .init("lastState", .string(node.lastState.rawValue)), .init("reason", .optional(node.reason)),
-            .init("since", .wallTime(node.since)), .init("lastSeen", .wallTime(node.lastSeen)), .init("old", .bool(node.isOld)),
+            // A node whose clock was never set may say 1970.
+            .init("since", .string(CalendarTime(node.since).rfc3339)),
+            .init("lastSeen", .string(CalendarTime(node.lastSeen).rfc3339)), .init("old", .bool(node.isOld)),
             .init("run", .string("\(node.run)")), .init("epoch", .integer(node.epoch)),
         ]
     }

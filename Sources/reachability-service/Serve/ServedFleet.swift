@@ -13,6 +13,9 @@ final class ServedFleet: Sendable {
     /// The time for which a name in use is shown: the other machine shows itself at least once a minute.
     private static let rivalry = Duration.seconds(90)
 
+    /// The time after which a missing connection is reported.
+    private static let patience = Duration.seconds(10)
+
     let member: FleetMember
     private let node: FleetName
     private let broker: String
@@ -68,12 +71,19 @@ final class ServedFleet: Sendable {
         let (changes, triggers) = (member.changes, member.triggers)
         await withTaskGroup(of: Void.self) { group in
             group.addTask { [member] in await member.run() }
+            // Without a way to the broker no connection fails that would be reported.
+            let reminder = Task { [say, weak self] in
+                guard (try? await Task.sleep(for: Self.patience)) != nil, let problem = self?.snapshot().problem else { return }
+                say("not announced yet: \(problem)")
+            }
             group.addTask { [self] in
+                defer { reminder.cancel() }
                 var isAnnounced = false
                 for await change in changes {
                     switch change.kind {
                     case .current where !isAnnounced:
                         isAnnounced = true
+                        reminder.cancel()
                         say("announced as \(node) at the site \(member.site), by the broker \(broker)")
                     case .nameInUse(let run, let isSilent): note(run, isSilent)
                     default: break

@@ -77,8 +77,10 @@ struct FleetFollowerTests {
         #expect(current.count == 2 && current[0].contains(#""current":true,"unknownSince":null,"problem":null,"nodes":1}"#))
         #expect(current.last == #"{"event":"node","time":"2026-01-01T01:00:00.000000Z",\#(node)"#)
         #expect(lines(&follower, 2, .node(nas), [nas]) == [current[1]])
-        let removed = try lines(&follower, 3, .removed(FleetName("nas")), [])
+        let unset = try FleetSamples.node("board", since: .zero)
+        #expect(lines(&follower, 3, .node(unset), [nas, unset])[0].contains(#""since":"1970-01-01T00:00:00.000000Z""#))
+        let removed = try lines(&follower, 4, .removed(FleetName("nas")), [])
         #expect(removed == [#"{"event":"removed","time":"2026-01-01T01:00:00.000000Z","name":"nas"}"#])
-        #expect(lines(&follower, 4, .unknown, [], unknownSince: FleetSamples.now)[0].contains(#""problem":"the line is dead""#))
+        #expect(lines(&follower, 5, .unknown, [], unknownSince: FleetSamples.now)[0].contains(#""problem":"the line is dead""#))
     }
 }

@@ -35,9 +35,9 @@ struct FleetVisitTests {
 
     private func visit(refusedBy failure: FleetError, saysAll: Bool = true) throws -> FleetVisit {
         let (world, site) = (bench.world, bench.fleet.site)
-        return try FleetVisit(
-            monitor: world.monitor, broker: "the broker", scope: nil, say: { [messages] in messages.add($0) }, saysAll: saysAll
-        ) { configuration throws(FleetFailure) in
+        let say = { @Sendable [messages] (text: String) in messages.add(text) }
+        return try FleetVisit(monitor: world.monitor, broker: "the broker", scope: nil, say: say, saysAll: saysAll) {
+            configuration throws(FleetFailure) in
             do {
                 return try FleetMember(
                     node: nil, site: site, transport: RefusingTransport(failure: failure), scope: nil, monitor: world.monitor,

@@ -12,7 +12,8 @@ struct MetricsTextTests {
     ) -> MetricsText {
         MetricsText(
             version: "0.1.0", started: .seconds(1_767_225_600), now: BootInstant(sinceBoot: .milliseconds(5500)), records: records,
-            health: MonitorHealth(), queue: queue, hooks: hooks, fleet: fleet, service: MetricsText.Service(readers: 2, writesHistory: true))
+            health: MonitorHealth(), queue: queue, hooks: hooks, fleet: fleet,
+            service: MetricsText.Service(readers: 2, writesHistory: true))
     }
 
     /// The names with their sets of labels, in the order of their values.

@@ -177,7 +177,8 @@ function renderFleet(fleet) {
   const problem = fleet.problem ? `${capitalized(shown(fleet.problem))}.` : "";
   const unknown = fleet.unknownSince === null ? "" : `Not connected to the broker since ${clock(Date.parse(fleet.unknownSince))}. `;
   const more = fleet.more ? `; ${fleet.nodes.length} are shown` : "";
-  setText(byID("fleet-counts"), [unknown + problem, known + more].filter((text) => text).join(" "));
+  setText(byID("fleet-problem"), unknown + problem);
+  setText(byID("fleet-counts"), known + more);
   const old = new Map([...byID("nodes").children].map((item) => [item.dataset.name, item]));
   const items = fleet.nodes.map((node) => renderNode(node, old.get(node.name), fleet.node));
   const isSame = items.length === old.size && items.every((item, index) => item === byID("nodes").children[index]);
@@ -196,14 +197,14 @@ function renderNode(node, old, own) {
   item.dataset.since = String(beginning(node));
   item.dataset.after = String(node.lastState === "lost" && node.lastSeen === node.since);
   const [sign, word] = states[node.state] ?? states.unknown;
-  const last = node.state === "unknown" ? `last ${node.lastState}` : "";
+  const last = node.state === "unknown" ? `last ${node.lastState}, since ${clock(beginning(node))}` : "";
+  const which = node.name === own ? "this machine" : "";
   const reason = node.reason ? reasonText(node.reason) : "";
   const age = node.old ? "not seen for 30 days" : "";
   item.replaceChildren(
     element("span", { class: "word" }, element("span", { "aria-hidden": "true" }, `${sign} `), word),
     element("bdi", { class: "name" }, shown(node.name)),
-    element("span", { class: "quiet" }, node.name === own ? "this machine" : ""),
-    element("span", { class: "detail" }, [last, reason, age].filter((part) => part).join(", ")),
+    element("span", { class: "detail" }, [which, last, reason, age].filter((part) => part).join(", ")),
     element("span", { class: "since" }));
   return item;
 }
@@ -239,6 +240,7 @@ function renderTimes() {
     setText(card.since, `for ${least}${duration(Math.max(0, now() - since))}, since ${least ? "before " : ""}${clock(since)}`);
   }
   for (const item of byID("nodes").children) {
+    if (item.dataset.state === "unknown") continue;
     const since = Number(item.dataset.since);
     const long = `${duration(now() - since)}, since ${item.dataset.after === "true" ? "after " : ""}${clock(since)}`;
     setText(item.querySelector(".since"), item.dataset.after === "true" ? `after ${clock(since)}` : `for ${long}`);

@@ -131,7 +131,8 @@ export function makeOutages() {
   const columns = ["Begin", "Length", "Reason", "Cause"];
   const head = element("tr", { role: "row" }, ...columns.map((text) => element("th", { role: "columnheader" }, text)));
   const table = element(
-    "table", { role: "table" }, element("thead", { role: "rowgroup" }, head), element("tbody", { role: "rowgroup" }));
+    "table", { role: "table", "aria-label": "Outages" }, element("thead", { role: "rowgroup" }, head),
+    element("tbody", { role: "rowgroup" }));
   const region = element("div", { class: "scroll", tabindex: "0", role: "region" }, table);
   return element("details", { hidden: "" }, element("summary"), region);
 }
