@@ -6,13 +6,15 @@ import ReachableFleet
 struct Operator {
     var chain: Chain
 
-    /// Prints the nodes that are not online, with the reason and the time since then, and the number of the others.
+    /// Prints the nodes that are not online, with the reason and the time, and the number of the others.
     func list() async throws {
         try await withFleet { member in
             let nodes = member.nodes.nodes
             for node in nodes where node.state != .online {
-                let old = node.isOld ? ", for 30 days or more" : ""
-                print("\(node), since \(Date(timeIntervalSince1970: node.since / .seconds(1)).ISO8601Format())\(old)")
+                // A lost node cannot say when: it was after the start of its connection.
+                let relation = node.state == .lost ? "after" : "since"
+                let time = Date(timeIntervalSince1970: node.since / .seconds(1)).ISO8601Format()
+                print("\(node), \(relation) \(time)\(node.isOld ? ", not seen for 30 days" : "")")
             }
             print("\(nodes.count { $0.state == .online }) of \(nodes.count) online")
         }
