@@ -149,7 +149,7 @@ extension FleetMember {
         guard let failure else {
             return logger.info("the fleet's broker is connected", metadata: ["broker": "\(transport.place)"])
         }
-        logger.log(level: failure.needsPerson ? .error : .warning, "\(failure)", metadata: ["broker": "\(transport.place)"])
+        logger.log(level: failure.needsPerson ? .error : .warning, "the fleet's broker: \(failure)")
     }
 
     /// Waits for a time, or until the task is cancelled.
