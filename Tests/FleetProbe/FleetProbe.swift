@@ -8,10 +8,10 @@ import ReachableRetry
 
 /// A member of a fleet for tests that kill and freeze it: `fleet-probe URL SITE NODE [OPTION=VALUE…]`.
 ///
-/// The node `-` is an observer. Options: `keep-alive=SECONDS`, `state=FOLDER`, `user=NAME`, `password=FILE`, `ca=FILE`, `cert=FILE`,
-/// `key=FILE`, and `count=N` for the nodes NODE-0, NODE-1, … in one process. It prints a line for each event, and with several
-/// nodes one when all pictures are complete. Lines of standard input are requests: `trigger NAME`, `forget NAME`, `counts`. Its end
-/// ends the members in order.
+/// The node `-` is an observer. Options: `keep-alive=SECONDS`, `state=FOLDER`, `user=NAME`, `password=FILE`, `ca=FILE`,
+/// `cert=FILE`, `key=FILE`, and `count=N` for the nodes NODE-0, NODE-1, … in one process. It prints a line for each event, and with
+/// several nodes one when all pictures are complete. Lines of standard input are requests: `trigger NAME`, `forget NAME`, `counts`.
+/// Its end ends the members in order.
 @main struct FleetProbe {
     static func main() async throws {
         let arguments = CommandLine.arguments
@@ -108,7 +108,7 @@ import ReachableRetry
                 let name = words.count == 2 ? try? FleetName(words[1]) : nil
                 Task {
                     do {
-                        if let name, words[0] == "trigger" { try await member.trigger(name) }
+                        if let name, words[0] == "trigger" { try await member.trigger(name, within: .seconds(1)) }
                         if let name, words[0] == "forget" { try await member.forget(name) }
                         let counts = member.counts
                         let numbers = [counts.malformed, counts.oversized, counts.foreignVersion, counts.ignoredTriggers]

@@ -157,6 +157,24 @@ import Testing
         }
     }
 
+    @Test func droppedWordsAreReported() async throws {
+        try await TestWorld().run { world in
+            let fleet = SimulatedFleet(world)
+            fleet.dropMessages(of: nas)
+            let member = try fleet.member(nas)
+            let running = world.start { await member.run() }
+            await world.clock.advance(by: .milliseconds(4_999))
+            #expect(member.lastFailure == nil && !member.nodes.isCurrent)
+            await world.clock.advance(by: .milliseconds(1))
+            #expect(member.lastFailure?.code == .notHeard && member.isConnected && member.nodes.isCurrent)
+            fleet.say(.online, of: nas)
+            await world.clock.advance(by: .seconds(5))
+            #expect(member.lastFailure?.code == .notHeard)
+            running.cancel()
+            await running.value
+        }
+    }
+
     // MARK: - Conditions
 
     @Test func jobStartsWhenItsNodeIsThere() async throws {
