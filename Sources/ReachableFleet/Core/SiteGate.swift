@@ -14,7 +14,7 @@ struct SiteGate: Sendable {
     static let pictureTime = Duration.seconds(1)
     /// The attempts of all machines together that the site begins with; above this number of machines each has a share below one.
     static let window = 40
-    /// The time between the starts of two machines if nobody said how long an answer takes.
+    /// The time between the starts of two machines if no word says how long an answer takes.
     static let usualStep = Duration.milliseconds(10)
     /// The shortest time between two words about a destination.
     static let pause = Duration.seconds(1)
@@ -94,7 +94,8 @@ struct SiteGate: Sendable {
             finding: finding, time: foundAt, until: overloadedUntil, waiting: waiting,
             took: took.map { UInt64(clamping: $0.attoseconds / 1_000_000_000_000_000) })
         guard let said else { return news }
-        let isNews = said.finding != finding && !(finding == .answering && said.finding == .waiting && isKnown)
+        let isNews =
+            said.finding != finding && !(finding == .answering && said.finding == .waiting && isKnown)
             || said.until != overloadedUntil || waiting >= 2 * said.waiting
         return isNews ? news : said
     }

@@ -1,6 +1,6 @@
 internal import ReachableRetry
 
-/// What the machines of a site tell each other about destinations, and the advice that follows for this machine's buses.
+/// The words about destinations that the machines of a site share, and the advice that follows for this machine's buses.
 ///
 /// Pure: each call comes with the time and the roster; effects are returned by ``takeEffects()``. A word counts while its node is
 /// online and the picture is current. It is one machine's, whatever numbers it has: each counts once.
@@ -100,7 +100,7 @@ struct SiteGates: Sendable {
 
     // MARK: - Others
 
-    /// Takes a word of a node; `nil` for a removed one. Returns false if there are too many.
+    /// Takes a word of a node, `nil` for a removed one; returns false if there are too many.
     mutating func hear(
         _ word: DestinationWord?, of other: FleetName, about hash: DestinationHash, isRetained: Bool, _ roster: Roster,
         at now: FleetInstant

@@ -10,7 +10,8 @@ struct DestinationHash: Hashable, Comparable, Sendable {
 
     /// Reads the level of a topic: 16 digits of 0-9 a-f.
     init?(_ text: some StringProtocol) {
-        let isDigits = text.utf8.count == 16
+        let isDigits =
+            text.utf8.count == 16
             && text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || (97...102).contains($0) }
         guard isDigits, let number = UInt64(text, radix: 16) else { return nil }
         self.number = number

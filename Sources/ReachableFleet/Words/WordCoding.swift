@@ -16,6 +16,12 @@ enum WordCoding {
     static let largestNumber: UInt64 = 1 << 53 - 1
     private static let version = 1
 
+    /// Returns a word's version if it is this one, before anything else: the keys of another version may have other types.
+    private static func version(_ v: Int) throws -> Int {
+        guard v == version else { throw WordProblem.foreignVersion }
+        return v
+    }
+
     private struct Form: Codable {
         var v: Int
         var epoch: UInt64?
@@ -32,9 +38,7 @@ enum WordCoding {
 
         init(from decoder: any Decoder) throws {
             let values = try decoder.container(keyedBy: CodingKeys.self)
-            v = try values.decode(Int.self, forKey: .v)
-            // The keys of another version may have other types.
-            guard v == version else { throw WordProblem.foreignVersion }
+            v = try version(values.decode(Int.self, forKey: .v))
             func number(_ key: CodingKeys) throws -> UInt64? {
                 let number = try values.decodeIfPresent(UInt64.self, forKey: key)
                 guard number ?? 0 <= largestNumber else { throw WordProblem.malformed }
@@ -109,8 +113,7 @@ enum WordCoding {
 
         init(from decoder: any Decoder) throws {
             let values = try decoder.container(keyedBy: CodingKeys.self)
-            v = try values.decode(Int.self, forKey: .v)
-            guard v == version else { throw WordProblem.foreignVersion }
+            v = try version(values.decode(Int.self, forKey: .v))
             state = try values.decodeIfPresent(String.self, forKey: .state)
             at = try values.decodeIfPresent(UInt64.self, forKey: .at)
             until = try values.decodeIfPresent(UInt64.self, forKey: .until)

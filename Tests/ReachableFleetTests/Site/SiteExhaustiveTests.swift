@@ -7,9 +7,10 @@ import Testing
 
 /// Checks the site's rules in every state that three machines with one or two destinations can reach.
 ///
-/// No machine waits longer than 15 s after its edge. As long as all words are true, the broker is there and time passes only when
-/// nothing is on its way, at most one machine (two within 1 s of the moment at which the number of edges changes) tries a destination within 5 s before somebody is answered, except for the retries
-/// of that one. An own answer ends every hold. All jobs end, and no word of a machine that runs is left.
+/// No machine waits longer than 15 s after its edge. An own answer ends every hold. All jobs end, and no word of a machine that
+/// runs is left. While all words are true, the broker is there, and time passes only when nothing is on its way, at most one
+/// machine tries a destination within 5 s before one is answered; its own retries do not count. Within 1 s of the moment at which
+/// the number of edges changes there may be two.
 ///
 /// `FLEET_EXPLORE_WHOLE` explores all states, and `FLEET_EXPLORE`, a number, this many; use them with optimization.
 @Suite(.serialized, .timeLimit(.minutes(60)), .computing) struct SiteExhaustiveTests {

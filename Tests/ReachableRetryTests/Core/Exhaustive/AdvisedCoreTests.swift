@@ -25,7 +25,7 @@ struct AdvisedWorld: ExplorableWorld {
         var turns: [Turn]
     }
 
-    /// What the future depends on, relative to now.
+    /// The facts that the future depends on, relative to now.
     struct Turn: Hashable {
         var until: Int64
         var pausedUntil: Int64
