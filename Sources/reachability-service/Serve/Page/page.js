@@ -197,7 +197,7 @@ function renderNode(node, old, own) {
   item.dataset.since = String(beginning(node));
   item.dataset.after = String(node.lastState === "lost" && node.lastSeen === node.since);
   const [sign, word] = states[node.state] ?? states.unknown;
-  const last = node.state === "unknown" ? `last ${node.lastState}, since ${clock(beginning(node))}` : "";
+  const last = node.state === "unknown" ? `last known: ${node.lastState} since ${clock(beginning(node))}` : "";
   const which = node.name === own ? "this machine" : "";
   const reason = node.reason ? reasonText(node.reason) : "";
   const age = node.old ? "not seen for 30 days" : "";
