@@ -8,10 +8,10 @@ import ReachableRetry
 
 /// A member of a fleet for tests that kill and freeze it: `fleet-probe URL SITE NODE [OPTION=VALUE…]`.
 ///
-/// The node `-` is an observer. Options: `keep-alive=SECONDS`, `state=FOLDER`, `user=NAME`, `password=FILE`, `ca=FILE`, `cert=FILE`,
-/// `key=FILE`, and `count=N` for the nodes NODE-0, NODE-1, … in one process. It prints a line for each event, and with several
-/// nodes one when all pictures are complete. SIGTERM ends it in order. Lines of standard input are requests: `trigger NAME`,
-/// `forget NAME`, `counts`.
+/// The node `-` is an observer. Options: `keep-alive=SECONDS`, `state=FOLDER`, `user=NAME`, `password=FILE`, `ca=FILE`,
+/// `cert=FILE`, `key=FILE`, and `count=N` for the nodes NODE-0, NODE-1, … in one process. It prints a line for each event, and with
+/// several nodes one when all pictures are complete. Lines of standard input are requests: `trigger NAME`, `forget NAME`, `counts`.
+/// Its end ends the members in order.
 @main struct FleetProbe {
     static func main() async throws {
         let arguments = CommandLine.arguments
@@ -19,8 +19,6 @@ import ReachableRetry
             print("usage: fleet-probe URL SITE NODE [OPTION=VALUE…]")
             exit(64)
         }
-        // Before there are other threads.
-        let ended = endOnSignal()
         var options: [String: String] = [:]
         for word in arguments.dropFirst(4) {
             let parts = word.split(separator: "=", maxSplits: 1).map(String.init)
@@ -57,14 +55,9 @@ import ReachableRetry
         let listening = Task {
             if count != nil { await report(members) } else { await report(members[0]) }
         }
-        let ending = Task {
-            await ended()
-            running.cancel()
-        }
-        readRequests(members[0])
+        readRequests(members[0]) { running.cancel() }
         await running.value
         await listening.value
-        ending.cancel()
         say("ended")
         monitoring.cancel()
     }
@@ -108,29 +101,14 @@ import ReachableRetry
         _ = write(STDOUT_FILENO, line, line.count)
     }
 
-    /// Returns a wait for SIGTERM, which no longer ends the process by itself.
-    private static func endOnSignal() -> @Sendable () async -> Void {
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        sigaddset(&signals, SIGTERM)
-        pthread_sigmask(SIG_BLOCK, &signals, nil)
-        let (stream, continuation) = AsyncStream.makeStream(of: Never.self)
-        SystemThread.start { [signals] in
-            var (signals, number) = (signals, Int32(0))
-            sigwait(&signals, &number)
-            continuation.finish()
-        }
-        return { for await _ in stream {} }
-    }
-
-    private static func readRequests(_ member: FleetMember) {
+    private static func readRequests(_ member: FleetMember, _ end: @escaping @Sendable () -> Void) {
         SystemThread.start {
             while let line = readLine() {
                 let words = line.split(separator: " ").map(String.init)
                 let name = words.count == 2 ? try? FleetName(words[1]) : nil
                 Task {
                     do {
-                        if let name, words[0] == "trigger" { try await member.trigger(name) }
+                        if let name, words[0] == "trigger" { try await member.trigger(name, within: .seconds(1)) }
                         if let name, words[0] == "forget" { try await member.forget(name) }
                         let counts = member.counts
                         let numbers = [counts.malformed, counts.oversized, counts.foreignVersion, counts.ignoredTriggers]
@@ -140,6 +118,7 @@ import ReachableRetry
                     }
                 }
             }
+            end()
         }
     }
 }

@@ -33,8 +33,10 @@ public final class SimulatedFleet: Sendable {
     fileprivate struct State {
         var broker = SimulatedBroker()
         var isDown = false
+        /// The nodes whose messages are dropped.
+        var refused: Set<String> = []
         var links: [String: SimulatedLink] = [:]
-        /// What the links have to hear, in order.
+        /// The news for the links, in order.
         var deliveries: Deque<@Sendable () -> Void> = []
         var turn = PublishingTurn()
         var members: UInt64 = 0
@@ -120,6 +122,9 @@ public final class SimulatedFleet: Sendable {
             }
         }
     }
+
+    /// Drops the messages of a member from now on, and confirms them all the same, as brokers do for an access list.
+    public func dropMessages(of node: FleetName) { state.withLock { _ = $0.refused.insert(node.description) } }
 
     /// Ends the broker with all connections; no will is published.
     ///
@@ -236,7 +241,9 @@ private final class SimulatedLink: FleetLink {
                 if let answer { state.deliveries.append { answer(false) } }
                 return
             }
-            state.broker.publish(SimulatedBroker.Message(message), from: connection.clientID)
+            if !state.refused.contains(node(of: fleet.site) ?? "") {
+                state.broker.publish(SimulatedBroker.Message(message), from: connection.clientID)
+            }
             if let answer { state.deliveries.append { answer(true) } }
         }
     }

@@ -307,6 +307,11 @@ struct FleetCore: Sendable {
         for trigger in due { effects.append(.fire(trigger)) }
     }
 
+    /// True if the own topic has not shown the session's word: an access list may drop it, and the broker confirms it all the same.
+    ///
+    /// Tells something when the picture becomes current: it waits for the word.
+    var isUnheard: Bool { node != nil && announcer.session.map { $0.word != nil && !$0.isConfirmed } == true }
+
     /// Returns all nodes.
     func picture(at now: FleetInstant) -> FleetPicture {
         var unknownSince: Duration?

@@ -28,7 +28,11 @@ extension MosquittoClient {
         switch number {
         case ECONNREFUSED: return unreachable("nothing listens at \(place)", next: "check that the broker runs, and its port")
         case 0, ECONNRESET, EPIPE, EPROTO, EAGAIN, EINPROGRESS:
-            let remedy = broker.usesTLS ? "check that the port is the one for TLS" : "check that the port is the one without TLS"
+            // A reset may overtake the alert that tells more.
+            let remedy =
+                broker.usesTLS
+                ? "check that the port is for TLS and the broker trusts this client's certificate"
+                : "check that the port is the one without TLS"
             return unreachable("\(place) closed the connection before it was accepted", next: "\(remedy), and look into its log")
         default:
             let reason = String(cString: strerror(number))

@@ -141,12 +141,16 @@ extension FleetMember {
             state.lastFailure = failure
             return true
         }
-        guard isNews, let logger = configuration.logger else { return }
-        if let failure {
-            logger.log(level: failure.needsPerson ? .error : .warning, "the fleet's broker is not connected: \(failure)")
-        } else {
-            logger.info("the fleet's broker is connected", metadata: ["broker": "\(transport.place)"])
+        if isNews { log(failure) }
+    }
+
+    func log(_ failure: FleetError?) {
+        guard let logger = configuration.logger else { return }
+        guard let failure else {
+            return logger.info("the fleet's broker is connected", metadata: ["broker": "\(transport.place)"])
         }
+        let level: Logger.Level = failure.needsPerson ? .error : .warning
+        logger.log(level: level, "\(failure)", metadata: ["broker": "\(transport.place)"])
     }
 
     /// Waits for a time, or until the task is cancelled.

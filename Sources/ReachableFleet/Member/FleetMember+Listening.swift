@@ -36,6 +36,8 @@ extension FleetMember {
     public var isConnected: Bool { state.withLock { $0.core.link == .up } }
 
     /// The reason why the last connection ended or was not made, with the remedy; `nil` while connected and before the first one.
+    ///
+    /// While connected, it is ``FleetError/Code/notHeard`` if the broker drops the node's words.
     public var lastFailure: FleetError? { state.withLock(\.lastFailure) }
 
     /// The numbers of messages that were ignored.

@@ -287,6 +287,7 @@ public final class FleetMember: Sendable {
             }
         }
         for (source, level) in step.levels { source.set(level) }
+        if let failure = step.failure { log(failure) }
         answer?(false)
         item.completion?(step.effects, step.linkNumber)
         step.onEnd?()
@@ -306,6 +307,14 @@ struct Step: Sendable {
     /// The levels of conditions that may have changed.
     var levels: [(ConditionSource, Bool)] = []
     var onEnd: (@Sendable () -> Void)?
+    /// A failure to log.
+    var failure: FleetError?
+}
+
+extension FleetCore.Effect {
+    fileprivate var makesCurrent: Bool {
+        if case .changed(let change) = self { change.kind == .current } else { false }
+    }
 }
 
 extension FleetMember.State {
@@ -335,11 +344,27 @@ extension FleetMember.State {
             default: break
             }
         }
+        noteDroppedWords(&step)
         (step.link, step.linkNumber, step.revision) = (link, linkNumber, revision)
         // Released without the lock, with the step.
         if case .disconnected = item.event { link = nil }
         if core.isStopped, core.link == .down { swap(&step.onEnd, &onEnd) }
         return step
+    }
+
+    /// Sets the failure of a node whose words the broker drops, until it shows one.
+    private mutating func noteDroppedWords(_ step: inout Step) {
+        guard core.isUnheard else {
+            if lastFailure?.code == .notHeard { lastFailure = nil }
+            return
+        }
+        guard lastFailure == nil, step.effects.contains(where: \.makesCurrent) else { return }
+        let failure = FleetError(
+            .notHeard,
+            subject:
+                "the broker takes this node's words and shows them to no one; next: let this client write below the node's name "
+                + "in the broker's access list, and restart the broker")
+        (lastFailure, step.failure) = (failure, failure)
     }
 
     /// Removes all listeners and conditions; the result ends them.

@@ -11,7 +11,9 @@ final class ProbeMember: Sendable {
 
     init(_ url: String, _ site: String, _ node: String, _ options: [String] = []) throws {
         let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        process.executableURL = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("fleet-probe")
+        let beside = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("fleet-probe")
+        let other = ProcessInfo.processInfo.environment["FLEET_PROBE"].map { URL(fileURLWithPath: $0) }
+        process.executableURL = other ?? beside
         process.arguments = [url, site, node] + options
         process.standardInput = input
         process.standardOutput = output
@@ -52,7 +54,7 @@ final class ProbeMember: Sendable {
 
     /// Ends the member in order.
     func stop() {
-        Foundation.kill(identifier, SIGTERM)
+        try? input.fileHandleForWriting.close()
         process.waitUntilExit()
     }
 

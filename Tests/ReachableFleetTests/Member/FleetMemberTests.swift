@@ -157,6 +157,49 @@ import Testing
         }
     }
 
+    @Test func droppedWordsAreReported() async throws {
+        try await TestWorld().run { world in
+            let fleet = SimulatedFleet(world)
+            fleet.dropMessages(of: nas)
+            let member = try fleet.member(nas)
+            let running = world.start { await member.run() }
+            await world.clock.advance(by: .milliseconds(4_999))
+            #expect(member.lastFailure == nil && !member.nodes.isCurrent)
+            await world.clock.advance(by: .milliseconds(1))
+            #expect(member.lastFailure?.code == .notHeard && member.isConnected && member.nodes.isCurrent)
+            fleet.say(.online, of: nas)
+            await world.clock.advance(by: .seconds(5))
+            #expect(member.lastFailure?.code == .notHeard)
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func eventsOfAnEndedConnectionAreDropped() async throws {
+        try await TestWorld().run { world in
+            let transport = LooseTransport()
+            let member = try FleetMember(
+                node: nil, site: TestMember.site, transport: transport, scope: nil, monitor: world.monitor, bus: world.bus,
+                configuration: .init(), seed: 1)
+            let running = world.start { await member.run() }
+            await world.clock.advance(by: .seconds(1))
+            transport.send(.ended(FleetError(.connectionLost, subject: "lost")), to: 0)
+            await world.clock.advance(by: .seconds(5))
+            #expect(transport.count == 2 && member.isConnected && member.nodes.isCurrent)
+            let word = FleetMessage.word(
+                .online, of: nas, site: TestMember.site, epoch: 1, sequence: 1, reason: nil, since: .zero)
+            transport.send(.message(try #require(word)), to: 0)
+            transport.send(.ended(nil), to: 0)
+            await world.settle()
+            #expect(member.isConnected && member.nodes.nodes.isEmpty)
+            transport.send(.message(try #require(word)), to: 1)
+            await world.settle()
+            #expect(member.nodes.nodes.map(\.name) == [nas])
+            running.cancel()
+            await running.value
+        }
+    }
+
     // MARK: - Conditions
 
     @Test func jobStartsWhenItsNodeIsThere() async throws {
@@ -303,4 +346,31 @@ import Testing
             #expect(!fleet.storedTopics.contains("reach/v1/site/kiosk/status"))
         }
     }
+}
+
+/// Connections whose events a test sends, also after their end.
+private final class LooseTransport: FleetTransport {
+    typealias Receiver = @Sendable (FleetLinkEvent) -> Void
+
+    private struct Link: FleetLink {
+        let receive: Receiver
+
+        func open() { receive(.connected) }
+        func subscribe(_ filters: [String]) { receive(.subscribed) }
+        func publish(_ message: FleetMessage, _ answer: (@Sendable (Bool) -> Void)?) { answer?(true) }
+        func disconnect() { receive(.ended(nil)) }
+        func close() { receive(.ended(nil)) }
+    }
+
+    let place = "nowhere"
+    private let receivers = Mutex<[Receiver]>([])
+
+    var count: Int { receivers.withLock(\.count) }
+
+    func link(_ connection: FleetConnection, _ receive: @escaping Receiver) -> any FleetLink {
+        receivers.withLock { $0.append(receive) }
+        return Link(receive: receive)
+    }
+
+    func send(_ event: FleetLinkEvent, to index: Int) { receivers.withLock { $0[index] }(event) }
 }
