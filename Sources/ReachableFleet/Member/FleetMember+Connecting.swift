@@ -149,7 +149,8 @@ extension FleetMember {
         guard let failure else {
             return logger.info("the fleet's broker is connected", metadata: ["broker": "\(transport.place)"])
         }
-        logger.log(level: failure.needsPerson ? .error : .warning, "the fleet's broker: \(failure)")
+        let level: Logger.Level = failure.needsPerson ? .error : .warning
+        logger.log(level: level, "\(failure)", metadata: ["broker": "\(transport.place)"])
     }
 
     /// Waits for a time, or until the task is cancelled.

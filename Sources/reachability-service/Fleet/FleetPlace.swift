@@ -105,7 +105,9 @@ struct FleetLog: LogHandler {
     func log(event: LogEvent) {
         // Attempts of the member's bus: each new failure has a line of the member's own.
         if event.metadata?["retry.job.id"] != nil { return }
-        let details = (event.metadata ?? [:]).map { "\($0): \($1)" }.sorted().joined(separator: ", ")
+        // Sentences about failures name the broker themselves.
+        let metadata = (event.metadata ?? [:]).filter { $0.key != "broker" || event.level < .warning }
+        let details = metadata.map { "\($0): \($1)" }.sorted().joined(separator: ", ")
         say(event.level, details.isEmpty ? "\(event.message)" : "\(event.message) (\(details))")
     }
 }

@@ -82,8 +82,10 @@ final class ServedFleet: Sendable {
                 for await change in changes {
                     switch change.kind {
                     case .current where !isAnnounced:
-                        isAnnounced = true
                         reminder.cancel()
+                        // A broker that drops the words has had a line of its own.
+                        guard member.lastFailure == nil else { break }
+                        isAnnounced = true
                         say("announced as \(node) at the site \(member.site), by the broker \(broker)")
                     case .nameInUse(let run, let isSilent): note(run, isSilent)
                     default: break
@@ -121,9 +123,8 @@ final class ServedFleet: Sendable {
         if let rival = rival.withLock(\.self), ContinuousClock.now - rival.seen <= Self.rivalry {
             problem = Self.text(node, rival.isSilent)
         }
-        if !picture.isCurrent {
-            problem = obstacle() ?? member.lastFailure?.description ?? problem
-        }
+        if let failure = member.lastFailure { problem = failure.description }
+        if !picture.isCurrent, let obstacle = obstacle() { problem = obstacle }
         return FleetSnapshot(
             node: node, site: member.site, broker: broker, picture: picture, isConnected: member.isConnected, problem: problem,
             ignored: member.counts)

@@ -84,6 +84,6 @@ struct FleetVisitTests {
         let result = start(visit)
         await bench.world.clock.advance(by: .seconds(10))
         #expect(result.result != nil)
-        #expect(messages.all == Array(repeating: "the fleet's broker: no way; next: look", count: count))
+        #expect(messages.all == Array(repeating: "no way; next: look", count: count))
     }
 }
