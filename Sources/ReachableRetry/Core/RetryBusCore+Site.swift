@@ -39,8 +39,8 @@ extension RetryBusCore {
             switch gates[gate].phase {
             case .probing: gates[gate].uses
             case .ramping where queued > 0: gates[gate].uses
-            // Jobs that pass do not wait for the destination.
-            case .ramping, .open: isOpen ? 0 : queued
+            // Jobs that pass do not wait for the destination; without the network all do, also those that back off.
+            case .ramping, .open: isOpen ? 0 : gates[gate].uses
             }
         let told = gates[gate].siteWaiting
         let isNews = (count == 0) != (told == 0) || count >= 2 * told || 2 * count <= told

@@ -34,6 +34,8 @@ import Testing
             take(core.update(0, Level(isSatisfied: true, epoch: epoch), at: now))
         }
 
+        mutating func lose() { take(core.update(0, Level(isSatisfied: false, epoch: epoch), at: now)) }
+
         mutating func advise(_ advice: SiteAdvice) { take(core.take(advice, for: "server", at: now)) }
 
         mutating func pass(_ time: Duration) {
@@ -196,6 +198,18 @@ import Testing
         bench.advise(.hold(.seconds(5)))
         bench.take(bench.core.retryNow(nil, at: bench.now))
         #expect(bench.started == bench.keys)
+    }
+
+    /// The next edge ends its delay, so that it may try with all others.
+    @Test func siteIsToldOfAJobThatBacksOffWhenTheNetworkIsLost() {
+        var bench = Bench(jobs: [.normal, .normal])
+        bench.edge()
+        bench.advise(.free(after: .zero, share: 1))
+        bench.succeed(0)
+        bench.fail(1, .server)
+        #expect(bench.reports.last == .waiting(0))
+        bench.lose()
+        #expect(bench.reports.last == .waiting(1))
     }
 
     @Test func siteIsToldWhatHappens() {
