@@ -95,8 +95,7 @@ struct PostgreSQLQueues {
         try server.install()
         // So that none comes away with less than a hundred.
         _ = try server.push(runs + runs / 4)
-        try server.registerClients()
-        return try measure(PostgreSQLServer.workerStatements)
+        return try measure(PostgreSQLServer.workerStatements, ["base": server.registerClients()])
     }
 
     private func measureBare() throws -> Double {
@@ -118,10 +117,10 @@ struct PostgreSQLQueues {
             """)
     }
 
-    private func measure(_ script: String) throws -> Double {
+    private func measure(_ script: String, _ variables: [String: Int] = [:]) throws -> Double {
         _ = try server.ask("VACUUM ANALYZE")
         let transactions = runs / Self.workers / Self.batch
-        let rate = try server.bench(script, transactions: transactions, variables: ["batch": Self.batch])
+        let rate = try server.bench(script, transactions: transactions, variables: variables.merging(["batch": Self.batch]) { $1 })
         return rate * Double(Self.batch)
     }
 

@@ -75,16 +75,18 @@ struct PostgreSQLServer {
         return try number(line.dropFirst(6).prefix { $0 != " " })
     }
 
-    /// Makes the clients of pgbench workers, with the numbers from 1.
-    func registerClients() throws {
+    /// Makes the clients of pgbench workers; returns the number before their first.
+    func registerClients() throws -> Int {
         for _ in 0..<4 { _ = try ask("SELECT reachable_register('default', 'node', 'machine', 'process', 'host')") }
+        let base = Int(try number(ask("SELECT max(number) FROM reachable_workers"))) - 4
         // They know the lane.
-        _ = try ask("SELECT count(*) FROM reachable_claim(1, 1, '{}', 0, '{}', '{}', '{}', 0)")
+        _ = try ask("SELECT count(*) FROM reachable_claim(\(base + 1), 1, '{}', 0, '{}', '{}', '{}', 0)")
+        return base
     }
 
     /// A script of pgbench: the statements of a worker that runs a batch of jobs.
     static let workerStatements = """
-        \\set worker :client_id + 1
+        \\set worker :client_id + 1 + :base
         SELECT array_agg(id) AS ids, array_agg(claim) AS claims, count(id) AS n FROM reachable_claim(
             :worker::bigint, 1, '{}', :batch::bigint, '{1}', '{1000000}', ARRAY[NULL::bigint], 1) \\gset
         SELECT count(*) FROM reachable_start(:worker::bigint, :ids::text[], :claims::bigint[]);
