@@ -90,6 +90,24 @@ struct ServedFleetTests {
         }
     }
 
+    @Test func aMachineWhoseWordsAreDroppedIsNotAnnounced() async throws {
+        try await TestWorld().run { world in
+            let (fleet, node, messages) = (SimulatedFleet(world), try FleetName("kiosk"), Notes())
+            fleet.dropMessages(of: node)
+            var configuration = FleetMember.Configuration()
+            configuration.logger = FleetLog.logger { messages.add($1) }
+            let served = ServedFleet(
+                try fleet.member(node, configuration: configuration), node: node, broker: "the broker",
+                say: { messages.add($0) })
+            let running = world.start { await served.run(onChange: {}, onRetryNow: { "" }) }
+            await world.clock.advance(by: .seconds(30))
+            #expect(messages.all.count == 1 && messages.all[0].contains("shows them to no one"), "\(messages.all)")
+            #expect(served.snapshot().problem == messages.all.first)
+            running.cancel()
+            await running.value
+        }
+    }
+
     // MARK: - The snapshot
 
     private func snapshot(_ nodes: [FleetNode]) throws -> FleetSnapshot {

@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// `JobQueue.retryNow()`.
-@Suite(.timeLimit(.minutes(10))) struct RetryNowTests {
+@Suite(.timeLimit(.minutes(10))) struct QueueRetryNowTests {
     private struct Trouble: Error {}
 
     /// The attempts of the handlers.
