@@ -267,7 +267,7 @@ package struct GateState: Sendable {
         // The monitor ends it, not a timer.
         if queueClass != .interactive, isUnsteady { return .later(.never, .unsteady) }
         if queueClass == .bulk, spreadUntil > now { return .later(spreadUntil, .spread) }
-        if queueClass != .interactive, let (end, delay) = site.delay(at: now) { return .later(end, .site(delay)) }
+        if let (end, delay) = siteDelay(of: queueClass, at: now) { return .later(end, .site(delay)) }
         let width = queueClass != .interactive && site.share > 1 ? 1 : window
         let isFull = phase == .probing ? hasCanary : inFlight >= width
         // The oldest attempt makes room when it has run for long.
@@ -280,6 +280,10 @@ package struct GateState: Sendable {
             return earliest > now ? .later(earliest, .failed) : .granted(.canary)
         }
         return queueClass == .interactive ? .granted(.window) : paced(.window, rules, at: now)
+    }
+
+    private func siteDelay(of queueClass: QueueClass, at now: BusTime) -> (end: BusTime, reason: SiteDelay)? {
+        queueClass == .interactive ? nil : site.delay(at: now)
     }
 
     private func paced(_ pass: Pass, _ rules: ReleaseRules, at now: BusTime) -> Permission {
