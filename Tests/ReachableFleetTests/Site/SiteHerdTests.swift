@@ -30,16 +30,15 @@ import Testing
 
     @Test func machinesThatShareDoNotStorm() throws {
         let site = try HerdSite(Self.setup)
-        for one in Self.cases {
-            for seed in 1...2 as ClosedRange<UInt64> {
-                var copy = site
-                let figures = try copy.run { setup in
-                    (setup.lag, setup.cutOff, setup.liars, setup.seed) = (one.lag, one.cutOff, one.liars, seed)
-                }
-                let text = "\(one.name), seed \(seed): \(figures.makespan) × the ideal, \(figures.attemptsPerJob) attempts per job"
-                #expect(figures.isComplete, "\(text)")
-                #expect(figures.makespan <= one.makespan && figures.attemptsPerJob <= one.attempts, "\(text)")
+        for (index, one) in Self.cases.enumerated() {
+            let seed = UInt64(index + 1)
+            var copy = site
+            let figures = try copy.run { setup in
+                (setup.lag, setup.cutOff, setup.liars, setup.seed) = (one.lag, one.cutOff, one.liars, seed)
             }
+            let text = "\(one.name), seed \(seed): \(figures.makespan) × the ideal, \(figures.attemptsPerJob) attempts per job"
+            #expect(figures.isComplete, "\(text)")
+            #expect(figures.makespan <= one.makespan && figures.attemptsPerJob <= one.attempts, "\(text)")
         }
     }
 
