@@ -1,5 +1,6 @@
 import ArgumentParser
 import CBench
+import Glibc
 import ReachableRetry
 
 /// The subcommand `herd`.
