@@ -290,7 +290,7 @@ public final class JobQueue: Sendable {
 
     /// Ends the backoff of all waiting jobs, for all workers, so that they start under the gates of these.
     ///
-    /// As ``RetryBus/retryNow(_:ignoringServerDelays:)`` for a bus: delays ordered by a server still apply, and jobs that wait for
+    /// As `RetryBus.retryNow(_:ignoringServerDelays:)` for a bus: delays ordered by a server still apply, and jobs that wait for
     /// the network or another condition continue to wait. Attempts are charged as usual.
     ///
     /// - Returns: The number of jobs that backed off.
