@@ -23,7 +23,8 @@ internal import Synchronization
 /// }
 /// ```
 ///
-/// The broker is in reach even while the simulated network is down, unless ``stopBroker()`` ends it. Safe to use from any thread.
+/// The broker is in reach even while the simulated network is down, unless ``stopBroker(keepingStore:)`` ends it. Safe to use from
+/// any thread.
 public final class SimulatedFleet: Sendable {
     /// The name of the site.
     public let site: FleetName
