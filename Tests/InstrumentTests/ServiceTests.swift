@@ -28,6 +28,24 @@ import Testing
         await #expect(throws: ReachabilityError.self) { try await monitor.run() }
     }
 
+    /// On a busy machine each end once came later than the world had settled.
+    @Test func aWorldWaitsForTheEndOfAMonitorThatIsCancelled() async throws {
+        for _ in 0..<200 {
+            let (world, hasEnded) = (TestWorld(), Rendezvous(false))
+            let running = world.start {
+                try? await world.monitor.run()
+                hasEnded.change { $0 = true }
+            }
+            await world.settle()
+            running.cancel()
+            await world.settle()
+            guard hasEnded.value else {
+                Issue.record("the monitor has not ended")
+                return
+            }
+        }
+    }
+
     @Test func gracefulShutdownAwaitsRunningAttempts() async throws {
         try await Bench().run { bench in
             let clock = bench.clock

@@ -131,7 +131,7 @@ public final class ReachabilityMonitor: Sendable {
             }
         }
         #if ServiceLifecycle
-        try await cancelWhenGracefulShutdown { try await self.work() }
+        try await cancelledByShutdown { try await self.work() }
         #else
         try await work()
         #endif

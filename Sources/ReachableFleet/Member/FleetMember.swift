@@ -197,7 +197,7 @@ public final class FleetMember: Sendable {
         }
         guard isFirst else { return }
         #if ServiceLifecycle
-        await cancelWhenGracefulShutdown { await self.work() }
+        await cancelledByShutdown { await self.work() }
         #else
         await work()
         #endif

@@ -386,12 +386,7 @@ extension RetryBus: Service {
     /// The group limits the time of running attempts (`maximumGracefulShutdownDuration`). When the task is cancelled, they are
     /// cancelled and awaited. Returns when no job is left.
     public func run() async {
-        do {
-            try await gracefulShutdown()
-        } catch {
-            await shutdown(drain: .zero)
-            return
-        }
+        await untilShutdown()
         _ = await withTaskCancellationHandler {
             await shutdown(drain: nil)
         } onCancel: {

@@ -96,6 +96,8 @@ import Testing
                 (try? String(contentsOfFile: "/proc/\(daemon.pid)/task/\(thread)/comm", encoding: .utf8)) == "reachability\n"
             })
         try #require(csandbox_freeze(reader) == 0)
+        // A thread that is traced cannot end.
+        defer { csandbox_thaw(reader) }
         // The socket may hold ten older signs (net.unix.max_dgram_qlen), and one may be on its way.
         var late = 0
         while late < 20, manager.next(within: 2) != nil { late += 1 }
