@@ -79,6 +79,9 @@ package struct GateState: Sendable {
     private(set) var sinceBulk = 0
     /// The part of the other machines of a site.
     var site = SiteTurn()
+    /// The jobs that back off, and those that are queued or run, unless their time is yet to come.
+    var retries = 0
+    var attempts = 0
     /// The number of waiting jobs that the site was told.
     var siteWaiting = 0
     /// The counted attempts in the order of their starts, including some that have ended.

@@ -38,6 +38,18 @@ package struct JobState: Sendable {
         }
     }
 
+    /// What an edge of its scope would let a job do at its destination, for the other machines of a site.
+    enum Wish: UInt8 {
+        /// Nothing: it waits for something else.
+        case nothing
+        /// Nothing before the start of its life, for which it is queued.
+        case later
+        /// Try again, instead of backing off.
+        case retry
+        /// It is queued, or runs.
+        case attempt
+    }
+
     /// The parties that pause a job.
     package struct Pausers: OptionSet, Sendable {
         package let rawValue: UInt8
@@ -71,6 +83,7 @@ package struct JobState: Sendable {
     /// The parties that pause it.
     var pausers: Pausers = []
     var isQueued = false
+    var wish = Wish.nothing
     var lastFault = LastFault.none
     var lastWasCharged = false
     /// True if a failure ends this life; the job goes on in another one.

@@ -31,16 +31,33 @@ extension RetryBusCore {
         siteReports.append(SiteMessage(destination: destination, report: report))
     }
 
+    /// Records what an edge would let a job do: nothing before the start of its life, or if it heeds no edge.
+    mutating func setWish(_ index: JobIndex, _ wish: JobState.Wish, at now: BusTime) {
+        guard sharesSite, let job = jobs[Int(index)] else { return }
+        var wish = job.heedsScope ? wish : .nothing
+        if job.history.started == 0, job.history.hard > now { wish = wish == .attempt ? .later : .nothing }
+        guard wish != job.wish else { return }
+        for (wish, change) in [(job.wish, -1), (wish, 1)] {
+            switch wish {
+            case .attempt: gates[job.gate].attempts += change
+            case .retry: gates[job.gate].retries += change
+            case .later, .nothing: break
+            }
+        }
+        jobs[Int(index)]?.wish = wish
+        dirtyGates.append(job.gate)
+    }
+
     /// Reports the number of jobs that wait, if it has changed much.
     mutating func tellSiteAboutJobs(of gate: Int32) {
         let isOpen = conditions[Int(gates.scope(gate))]?.isOpen == true
-        let queued = gates[gate].queues.gatedCount
+        let (attempts, retries) = (gates[gate].attempts, gates[gate].retries)
         let count =
             switch gates[gate].phase {
-            case .probing: gates[gate].uses
-            case .ramping where queued > 0: gates[gate].uses
-            // Jobs that pass do not wait for the destination; without the network all do, also those that back off.
-            case .ramping, .open: isOpen ? 0 : gates[gate].uses
+            case .probing: attempts + retries
+            case .ramping where gates[gate].queues.gatedCount > 0: attempts + retries
+            // Jobs that pass do not wait for the destination. Those that back off would try with all others after an edge.
+            case .ramping, .open: isOpen ? retries : attempts + retries
             }
         let told = gates[gate].siteWaiting
         let isNews = (count == 0) != (told == 0) || count >= 2 * told || 2 * count <= told

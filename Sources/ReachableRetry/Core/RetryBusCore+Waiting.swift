@@ -47,6 +47,7 @@ extension RetryBusCore {
         jobs[Int(index)]?.phase = .waiting
         jobs[Int(index)]?.waitsFor = -1
         jobs[Int(index)]?.limit = .never
+        setWish(index, .nothing, at: now)
         arm(index)
     }
 
@@ -106,6 +107,7 @@ extension RetryBusCore {
         }
         reportWaiting(index)
         if job.waitsForScope, jobs[Int(index)]?.reportedWait != job.scope { gates[job.gate].hasUnreported = true }
+        setWish(index, .attempt, at: now)
         arm(index)
         dirtyGates.append(job.gate)
     }
@@ -124,6 +126,7 @@ extension RetryBusCore {
             jobs[Int(index)]?.waitBegan = now
         }
         reportWaiting(index)
+        setWish(index, .nothing, at: now)
         arm(index)
     }
 
@@ -153,6 +156,7 @@ extension RetryBusCore {
         if job.phase == .failed { publish(index, .backingOff(max(job.history.soft, job.history.hard) - now)) }
         jobs[Int(index)]?.phase = .backingOff
         for condition in CollectionOfOne(job.scope) + job.conditions { conditions[Int(condition)]?.attentive.insert(index) }
+        setWish(index, .retry, at: now)
         arm(index)
     }
 
@@ -177,6 +181,7 @@ extension RetryBusCore {
         job.interruption = nil
         job.reportedWait = -1
         jobs[Int(index)] = job
+        setWish(index, .attempt, at: now)
         if !usesPlaceOfParent(job) { takePlace(index, job.gate) }
         gates[job.gate].noteStart(pass, QueueClass(job), key(index), job.history.started, release.rules, at: now)
         if job.rules.interruption?.heedsConditions == true { watchForLosses(index) }

@@ -255,6 +255,7 @@ package struct RetryBusCore: Sendable {
         unregister(index)
         guard let job = jobs[Int(index)] else { return }
         for condition in CollectionOfOne(job.scope) + job.conditions { release(condition) }
+        setWish(index, .nothing, at: .never)
         if sharesSite { tellSiteAboutEnd(of: job.gate) }
         gates.release(job.gate)
         jobs[Int(index)] = nil
@@ -438,6 +439,8 @@ extension RetryBusCore {
             } else if job.limit <= now {
                 reconsiderLimit(index, job, record, at: now)
             } else {
+                // Its time may have come.
+                if job.wish == .later { setWish(index, .attempt, at: now) }
                 arm(index)
             }
         case .waiting, .backingOff, .failed:
@@ -479,6 +482,7 @@ extension RetryBusCore {
         if job.phase == .waiting, job.waitsFor >= 0, let record = conditions[Int(job.waitsFor)], record.isUnknown {
             time = min(time, record.unknownUntil)
         }
+        if job.wish == .later { time = min(time, job.history.hard) }
         if time.isNever { timers.cancel(index) } else { timers.arm(index, at: time) }
     }
 }

@@ -16,12 +16,18 @@ import Testing
         init(jobs: [JobPriority] = [.normal], sharesSite: Bool = true, destination: String? = "server") {
             core = RetryBusCore(release: .gated(jitter: false), sharesSite: sharesSite)
             _ = core.addCondition(Level(isSatisfied: false), isReachability: true, unknownUntil: .start)
+            for priority in jobs { submit(priority, destination: destination) }
+        }
+
+        mutating func submit(
+            _ priority: JobPriority = .normal, destination: String? = "server", conditions: [ConditionIndex] = [],
+            notBefore: BusTime = .past
+        ) {
             let rules = RetryPolicy.default.connectivity(.wait(upTo: nil)).giveUpAfter(maxAttempts: nil).rules
-            for priority in jobs {
-                let (key, _, effects) = core.submit(rules, scope: 0, destination: destination, priority: priority, at: now)
-                keys.append(key)
-                take(effects)
-            }
+            let (key, _, effects) = core.submit(
+                rules, scope: 0, conditions: conditions, destination: destination, priority: priority, notBefore: notBefore, at: now)
+            keys.append(key)
+            take(effects)
         }
 
         mutating func take(_ effects: [Effect]) {
@@ -49,10 +55,10 @@ import Testing
 
         mutating func succeed(_ index: Int) { take(core.succeed(keys[index], at: now)) }
 
-        mutating func fail(_ index: Int, _ failure: AttemptFailure) {
+        mutating func fail(_ index: Int, _ failure: AttemptFailure, delay: Duration = .zero) {
             let (outcome, effects) = core.fail(keys[index], FailureReport(failure), interruption: nil, isGone: false, at: now)
             take(effects)
-            if case .backOff = outcome { take(core.park(keys[index], for: .zero, at: now)) }
+            if case .backOff = outcome { take(core.park(keys[index], for: delay, at: now)) }
         }
     }
 
@@ -201,15 +207,59 @@ import Testing
     }
 
     /// The next edge ends its delay, so that it may try with all others.
-    @Test func siteIsToldOfAJobThatBacksOffWhenTheNetworkIsLost() {
+    @Test func siteIsToldOfJobsThatBackOff() {
         var bench = Bench(jobs: [.normal, .normal])
         bench.edge()
         bench.advise(.free(after: .zero, share: 1))
         bench.succeed(0)
-        bench.fail(1, .server)
-        #expect(bench.reports.last == .waiting(0))
-        bench.lose()
+        bench.fail(1, .server, delay: .seconds(3600))
         #expect(bench.reports.last == .waiting(1))
+        bench.pass(.seconds(60))
+        bench.lose()
+        bench.edge()
+        bench.advise(.free(after: .zero, share: 1))
+        bench.succeed(1)
+        #expect(bench.reports.last == .waiting(0))
+    }
+
+    @Test func siteIsNotToldOfJobsThatPassAnOpenGate() {
+        var bench = Bench(jobs: [])
+        bench.edge()
+        for number in 0..<4 {
+            bench.submit()
+            if number == 0 { bench.pass(.seconds(1)) }
+            bench.succeed(number)
+            #expect(bench.started.count == number + 1 && bench.reports.last == .waiting(0))
+            bench.reports = [.waiting(0)]
+        }
+        #expect(bench.reports == [.waiting(0)])
+    }
+
+    /// An edge starts none of them: the machine would be awaited for nothing.
+    @Test func siteIsNotToldOfJobsThatAnEdgeDoesNotStart() {
+        var bench = Bench(jobs: [])
+        bench.submit(notBefore: bench.now + .seconds(3600))
+        bench.submit()
+        bench.take(bench.core.pause(bench.keys[1], at: bench.now))
+        bench.reports = []
+        for _ in 0..<2 {
+            bench.edge()
+            bench.pass(.seconds(60))
+            bench.lose()
+        }
+        let login = bench.core.addCondition(Level(isSatisfied: false), isReachability: false, unknownUntil: .start)
+        bench.edge()
+        bench.submit(conditions: [login])
+        #expect(bench.started.isEmpty && bench.reports == [.edge, .edge, .edge])
+    }
+
+    @Test func siteIsToldOfAJobWhoseTimeComesDuringTheOutage() {
+        var bench = Bench(jobs: [])
+        bench.submit(notBefore: bench.now + .seconds(60))
+        bench.pass(.milliseconds(59_999))
+        #expect(bench.reports.isEmpty)
+        bench.pass(.milliseconds(1))
+        #expect(bench.reports == [.waiting(1)] && bench.started.isEmpty && bench.core.nextTime().isNever)
     }
 
     @Test func siteIsToldWhatHappens() {
