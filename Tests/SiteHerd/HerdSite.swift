@@ -17,7 +17,7 @@ package struct HerdSite: Sendable {
         package var cutOff = 0.0
         /// The part of the machines whose words are wrong, beside the others.
         package var liars = 0.0
-        /// True if the broker comes back with the network, and not before.
+        /// True if the broker is behind the same network: all machines lose it, and connect to it again after the edge.
         package var losesBroker = false
         /// Requests a second, and the number that the server accepts.
         package var rate = 100
@@ -98,11 +98,12 @@ package struct HerdSite: Sendable {
         self.setup = setup
         random = SplitMix64(seed: setup.seed)
         for index in 0..<setup.hosts { hosts.append(try host("host-\(index)")) }
-        if setup.isShared, !setup.losesBroker { try connectAll(at: .start + .seconds(1)) }
+        if setup.isShared { connectAll(at: .start + .seconds(1)) }
         pass(until: .start + .seconds(30))
         for index in hosts.indices {
             run(hosts[index].bus.update(Self.scope, Level(isSatisfied: false, epoch: 1), at: now), of: index)
             if setup.isShared { handle(.verdict(.offline, reason: nil), at: index) }
+            if setup.losesBroker { loseConnection(index) }
         }
         pass(until: .start + .seconds(40))
         for index in hosts.indices {
@@ -137,13 +138,13 @@ package struct HerdSite: Sendable {
         pass(until: Self.edge)
         // Each machine's kernel and monitor take their time.
         for index in 0..<setup.hosts { queue.insert(.up(index), at: now + milliseconds(0...100)) }
-        if setup.isShared, setup.losesBroker { try connectAll(at: now) }
+        if setup.isShared, setup.losesBroker { connectAll(at: now) }
         pass(until: Self.edge + setup.limit) { $0.figures.successes.count == $0.setup.jobs }
         figures.messagesPerHost = received / max(1, setup.hosts)
         return figures
     }
 
-    private mutating func connectAll(at time: BusTime) throws {
+    private mutating func connectAll(at time: BusTime) {
         for index in hosts.indices { queue.insert(.connect(index), at: time + milliseconds(0...300)) }
     }
 
@@ -158,8 +159,12 @@ package struct HerdSite: Sendable {
     }
 
     private mutating func cutOff(_ index: Int) {
-        guard hosts[index].isConnected else { return }
         hosts[index].mayConnect = false
+        loseConnection(index)
+    }
+
+    private mutating func loseConnection(_ index: Int) {
+        guard hosts[index].isConnected else { return }
         hosts[index].isConnected = false
         handle(.disconnected, at: index)
         let name = "host-\(index)"

@@ -5,13 +5,13 @@ internal import ReachableRetry
 /// ```
 /// idle ──edge──▶ joining ──picture──▶ canary ─────────────────────────────▶ answered
 ///                   │  ╰─────────▶ held by another ──its answer, 5 s──▶ released ──▲
-///                   ╰──1 s without a picture, broker lost──▶ released ─────────────╯
+///                   ╰──0.9 s without a picture, broker lost▶ released ─────────────╯
 /// ```
 struct SiteGate: Sendable {
     /// The longest wait for another machine, after which the next one tries.
     static let patience = Duration.seconds(5)
-    /// The wait for the states of nodes that have not come back.
-    static let pictureTime = Duration.seconds(1)
+    /// The wait for nodes that have not come back; ends before the bus's own.
+    static let pictureTime = Duration.milliseconds(900)
     /// The attempts of all machines together that the site begins with; above this number of machines each has a share below one.
     static let window = 40
     /// The time between the starts of two machines if no word says how long an answer takes.
@@ -28,7 +28,9 @@ struct SiteGate: Sendable {
     enum Phase: Hashable, Sendable {
         case idle
         /// Waits for the picture; the nodes are connected and have not said that they are back.
-        case joining(missing: Set<FleetName>)
+        ///
+        /// A picture that comes after the edge is not complete at first: others connect in the same moment.
+        case joining(missing: Set<FleetName>, wasCurrent: Bool)
         /// Tries first.
         case canary
         /// Waits for a machine, or for the end of an overload.
@@ -84,18 +86,24 @@ struct SiteGate: Sendable {
         return FleetInstant.seconds(edge.wall - Self.slack) <= word.time
     }
 
-    /// The word that the site should have; `nil` while no job waits.
+    /// True if others may wait for the news that the destination answers.
+    var hasFirstAnswer: Bool { finding == .answering && said?.finding == .waiting }
+
+    /// The time of the next word: others do not wait longer than they must.
+    var speaksAt: BusTime { hasFirstAnswer ? .past : saidAt + Self.pause }
+
+    /// The word that the site should have; `nil` while no job waits, after the answer was told.
     ///
     /// - Parameter isKnown: True if the site knows that the destination answers: it need not hear it from each machine.
     func word(isKnown: Bool) -> DestinationWord? {
         let waiting = UInt64(max(0, self.waiting))
-        guard waiting > 0 else { return nil }
+        guard waiting > 0 || hasFirstAnswer && !isKnown else { return nil }
         let news = DestinationWord(
             finding: finding, time: foundAt, until: overloadedUntil, waiting: waiting,
             took: took.map { UInt64(clamping: $0.attoseconds / 1_000_000_000_000_000) })
         guard let said else { return news }
         let isNews =
-            said.finding != finding && !(finding == .answering && said.finding == .waiting && isKnown)
+            said.finding != finding && !(hasFirstAnswer && isKnown)
             || said.until != overloadedUntil || waiting >= 2 * said.waiting
         return isNews ? news : said
     }

@@ -52,7 +52,7 @@ struct SiteGates: Sendable {
         switch report {
         case .edge:
             let missing = missing(for: hash, roster)
-            gates[hash]?.phase = .joining(missing: missing)
+            gates[hash]?.phase = .joining(missing: missing, wasCurrent: roster.isCurrent)
             gates[hash]?.edge = now
             gates[hash]?.share = 1
             find(.waiting, hash, at: now)
@@ -113,6 +113,7 @@ struct SiteGates: Sendable {
         guard let word else {
             if heard[hash]?.removeValue(forKey: other) != nil { heardCount -= 1 }
             if heard[hash]?.isEmpty == true { heard[hash] = nil }
+            if case .held(by: other, _) = gates[hash]?.phase { decide(hash, roster, at: now) }
             return true
         }
         if heard[hash]?[other] == nil {
@@ -138,9 +139,9 @@ struct SiteGates: Sendable {
         if roster.entries[other] == nil { forget(other) }
         for (hash, gate) in gates {
             switch gate.phase {
-            case .joining(var missing):
+            case .joining(var missing, let wasCurrent):
                 guard roster.state(of: other) != .offline, missing.remove(other) != nil else { continue }
-                gates[hash]?.phase = .joining(missing: missing)
+                gates[hash]?.phase = .joining(missing: missing, wasCurrent: wasCurrent)
                 if missing.isEmpty { decide(hash, roster, at: now) }
             case .held(let canary, _):
                 if canary == other || heard[hash]?[other].map({ $0.word.finding != .waiting }) == true {
@@ -162,10 +163,7 @@ struct SiteGates: Sendable {
     /// Reconsiders everything when the picture became current or unknown.
     mutating func pictureChanged(_ roster: Roster, at now: FleetInstant) {
         for (hash, gate) in gates {
-            if case .joining = gate.phase {
-                let missing = missing(for: hash, roster)
-                gates[hash]?.phase = .joining(missing: missing)
-            }
+            if case .joining = gate.phase { gates[hash]?.phase = .joining(missing: [], wasCurrent: false) }
             decide(hash, roster, at: now)
         }
         schedule(at: now.time)
@@ -211,13 +209,13 @@ struct SiteGates: Sendable {
         case .idle, .canary: return
         case .released, .answered:
             if gate.due <= now.time { shareWindow(hash, roster, at: now) }
-        case .joining(let missing):
+        case .joining(let missing, let wasCurrent):
             let isOver = gate.due <= now.time
-            if roster.isCurrent, missing.isEmpty || isOver { return elect(hash, gate, roster, at: now) }
+            if roster.isCurrent, missing.isEmpty && wasCurrent || isOver { return elect(hash, gate, roster, at: now) }
             if isOver { release(hash, roster) }
         case .held(let canary, let until):
             guard roster.isCurrent else { return release(hash, roster) }
-            let isThere = canary.map { roster.state(of: $0)?.isPresent == true } ?? true
+            let isThere = canary.map { roster.state(of: $0)?.isPresent == true && heard[hash]?[$0] != nil } ?? true
             let answers = fresh(.answering, hash, roster)
             if !answers.isEmpty || gate.edge.time + SiteGate.patience <= now.time {
                 takeTurn(hash, gate, after: answers, roster, at: now)
@@ -316,9 +314,10 @@ struct SiteGates: Sendable {
     }
 
     private mutating func speak(_ hash: DestinationHash, _ roster: Roster, at now: FleetInstant) {
-        guard let gate = gates[hash], gate.saidAt + SiteGate.pause <= now.time else { return }
-        gates[hash]?.hasNews = false
+        guard let gate = gates[hash], gate.speaksAt <= now.time else { return }
         let word = word(gate, hash, roster)
+        // What was told without a job is removed.
+        gates[hash]?.hasNews = word != nil && gate.waiting == 0
         guard word != gate.said else { return }
         gates[hash]?.said = word
         gates[hash]?.isStored = false
@@ -328,8 +327,7 @@ struct SiteGates: Sendable {
 
     private func word(_ gate: SiteGate, _ hash: DestinationHash, _ roster: Roster) -> DestinationWord? {
         // Looked up only when it matters: each machine's words reach all others.
-        let mayBeKnown = gate.finding == .answering && gate.said?.finding == .waiting
-        return gate.word(isKnown: mayBeKnown && !fresh(.answering, hash, roster).isEmpty)
+        gate.word(isKnown: gate.hasFirstAnswer && !fresh(.answering, hash, roster).isEmpty)
     }
 
     private mutating func schedule(at now: BusTime) {
@@ -341,7 +339,7 @@ struct SiteGates: Sendable {
                 if gate.isStored { leftOver.insert(hash) }
             }
             wake = min(wake, gate.due)
-            if maySpeak, gate.hasNews { wake = min(wake, max(now, gate.saidAt + SiteGate.pause)) }
+            if maySpeak, gate.hasNews { wake = min(wake, max(now, gate.speaksAt)) }
         }
         if maySpeak, !leftOver.isEmpty { wake = min(wake, now) }
     }

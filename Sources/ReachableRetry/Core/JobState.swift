@@ -38,15 +38,15 @@ package struct JobState: Sendable {
         }
     }
 
-    /// What an edge of its scope would let a job do at its destination, for the other machines of a site.
+    /// The right of a job after an edge of its scope, for the other machines of a site.
     enum Wish: UInt8 {
         /// Nothing: it waits for something else.
         case nothing
         /// Nothing before the start of its life, for which it is queued.
         case later
-        /// Try again, instead of backing off.
+        /// An attempt, instead of backing off.
         case retry
-        /// It is queued, or runs.
+        /// An attempt, for which it is queued, or which runs.
         case attempt
     }
 

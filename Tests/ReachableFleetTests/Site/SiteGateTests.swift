@@ -148,14 +148,37 @@ import Testing
         if case .free(let time, _) = bench.advice.last { #expect(time == .zero, "as canary only") }
     }
 
-    @Test func pictureIsAwaitedForOneSecond() throws {
+    @Test func pictureIsAwaited() throws {
         var member = try TestMember()
         member.send(.destination("server", .waiting(1), bus: 0))
         member.send(.destination("server", .edge, bus: 0))
-        member.pass(.milliseconds(999))
+        member.pass(.milliseconds(899))
         #expect(!member.has(.advise(.free(after: .zero, share: 1), destination: "server")))
         member.pass(.milliseconds(1))
         #expect(member.has(.advise(.free(after: .zero, share: 1), destination: "server")))
+    }
+
+    /// The broker is behind the same network: machines come back one after the other.
+    @Test func aPictureThatComesAfterTheEdgeIsNotComplete() throws {
+        for node in Self.names {
+            var bench = try Bench(node, others: [])
+            bench.report(.waiting(5))
+            bench.member.send(.disconnected)
+            bench.pass(.seconds(10))
+            bench.report(.edge)
+            bench.pass(.milliseconds(300))
+            bench.member.connect()
+            bench.member.hear(TestMember.word(.lost), of: node, isRetained: true)
+            try bench.member.echo()
+            bench.take(bench.member.takeEffects())
+            #expect(bench.advice.isEmpty)
+            let others = Self.names.filter { $0 != node }
+            for other in others { bench.member.hear(TestMember.word(), of: other) }
+            for other in others { bench.say(.waiting, other) }
+            bench.pass(.milliseconds(600))
+            let isFirst = bench.order(Self.names)[0] == node
+            #expect(bench.advice == [isFirst ? .free(after: .zero, share: 1) : .hold(.milliseconds(4100))])
+        }
     }
 
     @Test func offlineNodesHaveOneSecondToComeBack() throws {
@@ -169,7 +192,7 @@ import Testing
         var other = try Bench(others: ["a"])
         other.member.hear(TestMember.word(.offline, sequence: 2), of: "a")
         other.edge()
-        other.pass(.seconds(1))
+        other.pass(.milliseconds(900))
         #expect(other.advice == [.free(after: .zero, share: 1)])
     }
 
@@ -190,6 +213,30 @@ import Testing
         #expect(bench.advice == [.hold(.seconds(5))])
         bench.pass(.seconds(5))
         if case .free = bench.advice.last {} else { Issue.record("\(bench.advice)") }
+    }
+
+    @Test func firstAnswerIsToldAtOnceAndWithoutFurtherJobs() throws {
+        var bench = try Bench()
+        bench.report(.waiting(1))
+        bench.report(.edge)
+        bench.report(.answered(after: .milliseconds(30)))
+        bench.report(.waiting(0))
+        #expect(bench.words.map { $0?.finding } == [.waiting, .answering])
+        bench.pass(.seconds(1))
+        #expect(bench.words.count == 3 && bench.words.last == .some(nil) && bench.member.core.sites.gates.isEmpty)
+        // The same if both come before the broker hears this node.
+        var other = try Bench()
+        other.report(.waiting(1))
+        other.report(.edge)
+        other.member.send(.destination("server", .waiting(0), bus: 0))
+        other.report(.answered(after: .milliseconds(30)))
+        #expect(other.words.last??.waiting == 0)
+    }
+
+    @Test func canaryThatEndsWithoutAnAnswerIsFollowedAtOnce() throws {
+        var (bench, canary) = try held()
+        bench.hear([], canary)
+        #expect(bench.advice.count == 1, "another one is first")
     }
 
     @Test func shareFollowsFromTheNumberOfMachines() throws {

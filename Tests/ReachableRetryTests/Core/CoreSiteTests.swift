@@ -25,7 +25,8 @@ import Testing
         ) {
             let rules = RetryPolicy.default.connectivity(.wait(upTo: nil)).giveUpAfter(maxAttempts: nil).rules
             let (key, _, effects) = core.submit(
-                rules, scope: 0, conditions: conditions, destination: destination, priority: priority, notBefore: notBefore, at: now)
+                rules, scope: 0, conditions: conditions, destination: destination, priority: priority, notBefore: notBefore,
+                at: now)
             keys.append(key)
             take(effects)
         }
