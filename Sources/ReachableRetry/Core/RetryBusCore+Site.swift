@@ -35,7 +35,8 @@ extension RetryBusCore {
     mutating func setWish(_ index: JobIndex, _ wish: JobState.Wish, at now: BusTime) {
         guard sharesSite, let job = jobs[Int(index)] else { return }
         var wish = job.heedsScope ? wish : .nothing
-        if job.history.started == 0, job.history.hard > now { wish = wish == .attempt ? .later : .nothing }
+        let isEarly = job.history.started == 0 && job.history.hard > now
+        if isEarly { wish = wish == .attempt ? .later : .nothing }
         guard wish != job.wish else { return }
         for (wish, change) in [(job.wish, -1), (wish, 1)] {
             switch wish {
