@@ -24,9 +24,10 @@ build = $(SWIFT) build -c release --product reachability-watch $(SWIFT_FLAGS)
 # No folder beside the program holds libraries of its own.
 static_flags = --static-swift-stdlib --disable-local-rpath
 static = $(build) $(static_flags) --scratch-path .build-install
-# The commands of reachability-service need SQLite and an HTTP server. With a scratch path of their own, the others need not be
-# built again.
-service = $(SWIFT) build -c release --traits Service $(SWIFT_FLAGS)
+# The commands of reachability-service need SQLite, an HTTP server and a client of brokers. With a scratch path of their own, the
+# others need not be built again.
+service_libraries = libsqlite3-dev libmosquitto-dev
+service = $(SWIFT) build -c release --traits Service,MQTT $(SWIFT_FLAGS)
 service_build = $(service) --scratch-path .build-service
 service_static = $(service) $(static_flags) --scratch-path .build-install-service
 # For the package. Optimized for size; the programs offer no symbols to others; relative relocations are packed (glibc 2.36).
@@ -50,9 +51,9 @@ help:
 bootstrap:
 	@Scripts/bootstrap
 
-ifneq ($(filter queue report serve,$(firstword $(ARGS))),)
+ifneq ($(filter queue report serve fleet,$(firstword $(ARGS))),)
 run:
-	@Scripts/bootstrap libsqlite3-dev
+	@Scripts/bootstrap $(service_libraries)
 	@$(service_build) --product reachability-service >&2
 	@$(service_build) --product reachability-watch >&2
 	@exec "$$($(service_build) --show-bin-path)/reachability-watch" $(ARGS)
@@ -73,7 +74,7 @@ programs:
 else
 # The Swift runtime is linked in, so that the command runs where no Swift is installed; libnl stays a shared library.
 programs:
-	@Scripts/bootstrap libsqlite3-dev
+	@Scripts/bootstrap $(service_libraries)
 	$(static)
 	$(service_static) --product reachability-service
 endif
@@ -99,7 +100,7 @@ deb:
 ifdef BUILT
 	Scripts/deb "$(BUILT)" .build-deb
 else
-	@Scripts/bootstrap libsqlite3-dev
+	@Scripts/bootstrap $(service_libraries)
 	$(small)
 	$(service_small)
 	install -d .build-package/programs
