@@ -231,6 +231,8 @@ import Testing
         other.member.send(.destination("server", .waiting(0), bus: 0))
         other.report(.answered(after: .milliseconds(30)))
         #expect(other.words.last??.waiting == 0)
+        other.pass(.seconds(1))
+        #expect(other.words.last == .some(nil))
     }
 
     @Test func canaryThatEndsWithoutAnAnswerIsFollowedAtOnce() throws {
