@@ -36,8 +36,10 @@ struct DestinationWord: Hashable, Sendable {
     enum Finding: String, Hashable, Sendable {
         /// The node's jobs wait, and it has found nothing yet.
         case waiting
+        /// It serves the node.
         case answering
         case overloaded
+        /// It does not answer, refuses connections, or fails.
         case unreachable
     }
 

@@ -118,10 +118,10 @@ extension RetryBusCore {
         if isAnswer { noteAnswer(to: job) }
         let rules = release.rules
         guard rules.hasCanaries, QueueClass(job).isGated else { return }
-        if isAnswer, fault == .server || fault == .request {
-            noteAnswerAtSite(key, job, isSuccess: fault == .request, at: now)
+        if isAnswer, fault == .request {
+            noteAnswerAtSite(key, job, at: now)
         } else {
-            noteFailureAtSite(job, fault, at: now)
+            noteFailureAtSite(job, fault, isAnswer: isAnswer, at: now)
         }
         let (gate, round) = (job.gate, job.history.round)
         // Jobs without a destination may use different servers.

@@ -75,30 +75,31 @@ extension RetryBusCore {
         tellSite(gate, .waiting(0))
     }
 
-    /// Records an answer to a job at its gate: before the gate's phase changes.
-    mutating func noteAnswerAtSite(_ key: JobKey, _ job: JobState, isSuccess: Bool, at now: BusTime) {
+    /// Records that a job's destination serves it: before the gate's phase changes.
+    mutating func noteAnswerAtSite(_ key: JobKey, _ job: JobState, at now: BusTime) {
         guard sharesSite, job.history.round == gates[job.gate].round, gates[job.gate].phase != .open,
             QueueClass(job).isGated
         else { return }
         let time = gates[job.gate].start(of: key).map { now - $0 } ?? .zero
         gates[job.gate].site.noteAnswer(at: now)
-        if isSuccess { gates[job.gate].site.noteSuccess(after: time, at: now) }
+        gates[job.gate].site.noteSuccess(after: time, at: now)
         tellSite(job.gate, .answered(after: time))
     }
 
     /// Records a failure that is not the job's own at its gate, after which machines that share the window pause.
-    mutating func noteFailureAtSite(_ job: JobState, _ fault: AttemptFailure.Fault, at now: BusTime) {
+    ///
+    /// A server that refuses connections or fails has answered this machine, and is no reason for the others to try.
+    mutating func noteFailureAtSite(_ job: JobState, _ fault: AttemptFailure.Fault, isAnswer: Bool, at now: BusTime) {
         guard sharesSite, job.history.round == gates[job.gate].round, gates[job.gate].phase != .open,
             conditions[Int(job.scope)]?.isSatisfied == true
         else { return }
         let report: SiteReport
         switch fault {
-        case .overload(let delay):
-            gates[job.gate].site.noteAnswer(at: now)
-            report = .overloaded(for: delay)
+        case .overload(let delay): report = .overloaded(for: delay)
         case .network, .unknown, .server: report = .unreachable
         case .request, .local: return
         }
+        if isAnswer { gates[job.gate].site.noteAnswer(at: now) }
         if let number = gates[job.gate].site.noteFailure(at: now) {
             let delay = release.rules.delay(afterFailure: number, isOverload: true, &random)
             gates[job.gate].site.pause(after: delay, at: now)

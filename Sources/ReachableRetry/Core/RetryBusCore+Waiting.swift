@@ -35,19 +35,20 @@ extension RetryBusCore {
         guard let job = jobs[Int(index)], job.phase != .running else { return }
         if endIfOver(index, job, at: now) { return }
         if job.handsBack, job.phase == .failed { return handBack(index, job, at: now) }
-        if job.isPaused { return rest(index, at: now) }
+        if job.isPaused { return rest(index, job, at: now) }
         if job.waitsForScope, conditions[Int(job.scope)]?.isOpen == false { return enqueue(index, at: now) }
         if holdBack(index, at: now) { return }
         if usesPlaceOfParent(job) { start(index, .free, at: now) } else { enqueue(index, at: now) }
     }
 
     /// Lets a paused job wait.
-    private mutating func rest(_ index: JobIndex, at now: BusTime) {
+    private mutating func rest(_ index: JobIndex, _ job: JobState, at now: BusTime) {
         leave(index, at: now)
         jobs[Int(index)]?.phase = .waiting
         jobs[Int(index)]?.waitsFor = -1
         jobs[Int(index)]?.limit = .never
-        setWish(index, .nothing, at: now)
+        // A reader that has not asked for the next event is about to.
+        if job.pausers.contains(.owner) { setWish(index, .nothing, at: now) }
         arm(index)
     }
 

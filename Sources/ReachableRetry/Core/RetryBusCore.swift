@@ -148,7 +148,7 @@ package struct RetryBusCore: Sendable {
         dropSources(key.index)
         noteEndOfAttempt(key.index, job)
         noteAnswer(to: job)
-        noteAnswerAtSite(key, job, isSuccess: true, at: now)
+        noteAnswerAtSite(key, job, at: now)
         gates[job.gate].notePassage(of: job.history.round, release.rules)
         noteSuccess(job)
         publish(key.index, .succeeded)
@@ -163,7 +163,7 @@ package struct RetryBusCore: Sendable {
     package mutating func noteProgress(_ key: JobKey, of attempt: Int, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .running, Int(job.history.started) == attempt else { return [] }
         noteAnswer(to: job)
-        noteAnswerAtSite(key, job, isSuccess: true, at: now)
+        noteAnswerAtSite(key, job, at: now)
         gates[job.gate].notePassage(of: job.history.round, release.rules)
         makeRoom(key.index, job)
         dirtyGates.append(job.gate)

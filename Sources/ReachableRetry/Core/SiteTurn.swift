@@ -172,10 +172,10 @@ package enum SiteReport: Hashable, Sendable {
     case edge
     /// The number of jobs that wait for it; 0 if it is of no interest any more.
     case waiting(Int)
-    /// The destination answered.
+    /// The destination serves this machine.
     case answered(after: Duration)
     /// The destination is overloaded, and may have ordered a delay.
     case overloaded(for: Duration?)
-    /// No answer came.
+    /// No answer came, or one that says no more than that the destination fails.
     case unreachable
 }

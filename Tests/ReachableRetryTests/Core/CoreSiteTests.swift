@@ -57,7 +57,11 @@ import Testing
         mutating func succeed(_ index: Int) { take(core.succeed(keys[index], at: now)) }
 
         mutating func fail(_ index: Int, _ failure: AttemptFailure, delay: Duration = .zero) {
-            let (outcome, effects) = core.fail(keys[index], FailureReport(failure), interruption: nil, isGone: false, at: now)
+            fail(index, FailureReport(failure), delay: delay)
+        }
+
+        mutating func fail(_ index: Int, _ report: FailureReport, delay: Duration = .zero) {
+            let (outcome, effects) = core.fail(keys[index], report, interruption: nil, isGone: false, at: now)
             take(effects)
             if case .backOff = outcome { take(core.park(keys[index], for: delay, at: now)) }
         }
@@ -221,6 +225,28 @@ import Testing
         bench.advise(.free(after: .zero, share: 1))
         bench.succeed(1)
         #expect(bench.reports.last == .waiting(0))
+    }
+
+    @Test func aServerThatFailsFreesNoOtherMachine() {
+        for failure in [FailureReport(systemError: 111), FailureReport(AttemptFailure.server)] {
+            var bench = Bench(jobs: [.normal, .normal])
+            bench.edge()
+            bench.advise(.free(after: .zero, share: 1))
+            bench.fail(0, failure, delay: .seconds(3600))
+            let freesOthers = bench.reports.contains { if case .answered = $0 { true } else { false } }
+            #expect(bench.reports.contains(.unreachable) && !freesOthers)
+            bench.advise(.hold(.seconds(5)))
+            #expect(bench.started == bench.keys, "it is an answer to this machine")
+        }
+    }
+
+    /// A job that repeats has a reader of its events.
+    @Test func aReaderThatPausesAJobForAMomentChangesNothing() {
+        var bench = Bench(jobs: [.normal])
+        bench.reports = []
+        bench.take(bench.core.pause(bench.keys[0], by: .reader, at: bench.now))
+        bench.take(bench.core.resume(bench.keys[0], by: .reader, at: bench.now))
+        #expect(bench.reports.isEmpty)
     }
 
     @Test func siteIsNotToldOfJobsThatPassAnOpenGate() {
