@@ -182,10 +182,16 @@ struct SiteGates: Sendable {
 
     // MARK: - Decisions
 
-    /// Returns the other nodes that wait and are online.
-    private func candidates(for hash: DestinationHash, _ roster: Roster) -> [FleetName] {
-        guard roster.isCurrent else { return [] }
-        return (heard[hash] ?? [:]).filter { $0.value.word.waiting > 0 && roster.state(of: $0.key)?.isPresent == true }.map(\.key)
+    /// Returns true if a node may try: it is online, or about to say so, for its last word before the edge comes late.
+    private func mayTry(_ other: FleetName, _ gate: SiteGate, _ roster: Roster, at now: FleetInstant) -> Bool {
+        guard let state = roster.state(of: other) else { return false }
+        return state.isPresent || state == .offline && now.time < gate.edge.time + SiteGate.pictureTime
+    }
+
+    /// Returns the other nodes that wait and may try.
+    private func candidates(for hash: DestinationHash, _ roster: Roster, at now: FleetInstant) -> [FleetName] {
+        guard roster.isCurrent, let gate = gates[hash] else { return [] }
+        return (heard[hash] ?? [:]).filter { $0.value.word.waiting > 0 && mayTry($0.key, gate, roster, at: now) }.map(\.key)
     }
 
     /// Returns the nodes that wait and are connected, but not back.
@@ -215,12 +221,14 @@ struct SiteGates: Sendable {
             if isOver { release(hash, roster) }
         case .held(let canary, let until):
             guard roster.isCurrent else { return release(hash, roster) }
-            let isThere = canary.map { roster.state(of: $0)?.isPresent == true && heard[hash]?[$0] != nil } ?? true
+            let isThere = canary.map { mayTry($0, gate, roster, at: now) && heard[hash]?[$0] != nil } ?? true
             let answers = fresh(.answering, hash, roster)
             if !answers.isEmpty || gate.edge.time + SiteGate.patience <= now.time {
                 takeTurn(hash, gate, after: answers, roster, at: now)
             } else if !isThere || until <= now.time || !fresh(.overloaded, hash, roster).isEmpty {
                 elect(hash, gate, roster, at: now)
+            } else if canary.map({ roster.state(of: $0) }) == .offline {
+                gates[hash]?.phase = .held(by: canary, until: min(until, gate.edge.time + SiteGate.pictureTime))
             }
         }
     }
@@ -235,7 +243,7 @@ struct SiteGates: Sendable {
             let time = min(.seconds(Int64(end)) - now.wall, last - now.time)
             return hold(hash, for: nil, until: now.time + time, at: now)
         }
-        let others = candidates(for: hash, roster)
+        let others = candidates(for: hash, roster, at: now)
         var first: FleetName?
         for edge in gate.edges {
             let own = hash.order(of: node, edge: edge)
@@ -259,7 +267,7 @@ struct SiteGates: Sendable {
     private mutating func takeTurn(
         _ hash: DestinationHash, _ gate: SiteGate, after answers: [DestinationWord], _ roster: Roster, at now: FleetInstant
     ) {
-        let others = candidates(for: hash, roster)
+        let others = candidates(for: hash, roster, at: now)
         let edge = gate.edges[0]
         let own = hash.order(of: node, edge: edge)
         let rank = others.count { (hash.order(of: $0, edge: edge), $0) < (own, node) }
@@ -285,7 +293,7 @@ struct SiteGates: Sendable {
         guard let gate = gates[hash] else { return }
         gates[hash]?.reviewAt = now.time + SiteGate.review
         guard roster.isCurrent else { return }
-        let share = Self.share(candidates(for: hash, roster).count + 1)
+        let share = Self.share(candidates(for: hash, roster, at: now).count + 1)
         guard share != gate.share else { return }
         gates[hash]?.share = share
         effects.append(.advise(.share(share), destination: gate.destination))

@@ -130,6 +130,30 @@ import Testing
         #expect(bench.advice.count == 1, "another one is first")
     }
 
+    /// It was written before the edge, and the broker's cable was the same.
+    @Test func lateWordOfTheLossFreesNobody() throws {
+        var (bench, canary) = try held()
+        func say(_ state: FleetNode.State, _ sequence: UInt64) {
+            for other in bench.order(Self.names) where other != bench.member.node.description {
+                bench.member.hear(TestMember.word(state, sequence: sequence), of: other)
+            }
+            bench.take(bench.member.takeEffects())
+        }
+        bench.pass(.milliseconds(200))
+        say(.offline, 2)
+        bench.pass(.milliseconds(200))
+        say(.online, 3)
+        bench.pass(.seconds(4))
+        #expect(bench.advice.allSatisfy { $0 == .hold(.milliseconds(4100)) }, "\(bench.advice)")
+        // One that stays away is followed.
+        (bench, canary) = try held()
+        bench.member.hear(TestMember.word(.offline, sequence: 2), of: canary)
+        bench.take(bench.member.takeEffects())
+        #expect(bench.advice.isEmpty)
+        bench.pass(.milliseconds(900))
+        #expect(bench.advice.count == 1, "another one is first")
+    }
+
     @Test func wordsOfNodesThatAreGoneDoNotCount() throws {
         var (bench, _) = try held()
         bench.say(.answering, "stranger", took: 1)
