@@ -12,6 +12,10 @@ struct SiteGate: Sendable {
     static let patience = Duration.seconds(5)
     /// The wait for nodes that have not come back; ends before the bus's own.
     static let pictureTime = Duration.milliseconds(900)
+    /// The time after an edge in which a node that is offline may say that it is back.
+    ///
+    /// Its connection may have outlived the outage: TCP then repeats what it has after up to the length of the outage.
+    static let returnTime = Duration.seconds(2)
     /// The attempts of all machines together that the site begins with; above this number of machines each has a share below one.
     static let window = 40
     /// The time between the starts of two machines if no word says how long an answer takes.

@@ -185,7 +185,7 @@ struct SiteGates: Sendable {
     /// Returns true if a node may try: it is online, or about to say so, for its last word before the edge comes late.
     private func mayTry(_ other: FleetName, _ gate: SiteGate, _ roster: Roster, at now: FleetInstant) -> Bool {
         guard let state = roster.state(of: other) else { return false }
-        return state.isPresent || state == .offline && now.time < gate.edge.time + SiteGate.pictureTime
+        return state.isPresent || state == .offline && now.time < gate.edge.time + SiteGate.returnTime
     }
 
     /// Returns the other nodes that wait and may try.
@@ -227,8 +227,9 @@ struct SiteGates: Sendable {
                 takeTurn(hash, gate, after: answers, roster, at: now)
             } else if !isThere || until <= now.time || !fresh(.overloaded, hash, roster).isEmpty {
                 elect(hash, gate, roster, at: now)
-            } else if canary.map({ roster.state(of: $0) }) == .offline {
-                gates[hash]?.phase = .held(by: canary, until: min(until, gate.edge.time + SiteGate.pictureTime))
+            } else {
+                let limit = limit(until, for: canary, gate, roster)
+                gates[hash]?.phase = .held(by: canary, until: limit)
             }
         }
     }
@@ -241,7 +242,7 @@ struct SiteGates: Sendable {
         let overloads = fresh(.overloaded, hash, roster).compactMap(\.until).filter { $0 > now.seconds }
         if let end = overloads.max() {
             let time = min(.seconds(Int64(end)) - now.wall, last - now.time)
-            return hold(hash, for: nil, until: now.time + time, at: now)
+            return hold(hash, gate, for: nil, until: now.time + time, roster, at: now)
         }
         let others = candidates(for: hash, roster, at: now)
         var first: FleetName?
@@ -254,13 +255,21 @@ struct SiteGates: Sendable {
                 return effects.append(.advise(.free(after: .zero, share: 1), destination: gate.destination))
             }
         }
-        hold(hash, for: first, until: last, at: now)
+        hold(hash, gate, for: first, until: last, roster, at: now)
     }
 
-    private mutating func hold(_ hash: DestinationHash, for other: FleetName?, until: BusTime, at now: FleetInstant) {
-        guard let destination = gates[hash]?.destination else { return }
-        gates[hash]?.phase = .held(by: other, until: until)
-        effects.append(.advise(.hold(until - now.time), destination: destination))
+    private mutating func hold(
+        _ hash: DestinationHash, _ gate: SiteGate, for other: FleetName?, until: BusTime, _ roster: Roster, at now: FleetInstant
+    ) {
+        let limit = limit(until, for: other, gate, roster)
+        gates[hash]?.phase = .held(by: other, until: limit)
+        effects.append(.advise(.hold(until - now.time), destination: gate.destination))
+    }
+
+    /// Returns the time at which a hold is looked at again: a node that is offline has to come back before.
+    private func limit(_ until: BusTime, for other: FleetName?, _ gate: SiteGate, _ roster: Roster) -> BusTime {
+        guard let other, roster.state(of: other) == .offline else { return until }
+        return min(until, gate.edge.time + SiteGate.returnTime)
     }
 
     /// Gives this machine its turn among those that wait: they start one after the other, each after the duration of an answer.
