@@ -162,6 +162,9 @@ let package = Package(
             name: "fleet-probe",
             dependencies: ["Reachability", "ReachabilityTesting", "ReachableFleet", "ReachableRetry", logging],
             path: "Tests/FleetProbe"),
+        // A machine of a site on a real cable, for Scripts/herd.
+        .executableTarget(
+            name: "herd-probe", dependencies: ["Reachability", "ReachableFleet", "ReachableRetry"], path: "Tests/HerdProbe"),
         // The machines of a site in virtual time; a benchmark compiles it, too.
         .target(
             name: "SiteHerd",

@@ -153,8 +153,20 @@ private final class MosquittoServer {
             entry.unanswered[identifier] = (message.topic, answer)
             update(entry)
         case .disconnect(let link): entry(link).map(leave)
-        case .close(let link): entry(link).map { end($0, nil) }
+        case .close(let link): entry(link).map(close)
         }
+    }
+
+    /// Ends a connection at once, and drops unsent bytes (socket(7), SO_LINGER).
+    ///
+    /// The kernel would repeat them. Without a network each time fails for want of a neighbor's answer after 3 s, and a connection
+    /// that begins meanwhile fails with it, although the network is back (EHOSTUNREACH, measured).
+    private func close(_ entry: Entry) {
+        if let socket = entry.phase.client?.socket, socket >= 0 {
+            var abort = linger(l_onoff: 1, l_linger: 0)
+            setsockopt(socket, SOL_SOCKET, SO_LINGER, &abort, socklen_t(MemoryLayout<linger>.size))
+        }
+        end(entry, nil)
     }
 
     private func entry(_ link: MosquittoLink) -> Entry? { numbers[ObjectIdentifier(link)].flatMap { entries[$0] } }

@@ -27,7 +27,8 @@ public import ServiceLifecycle
 ///
 /// Each node keeps a word at an MQTT 3.1.1 broker: online, degraded or offline, as its monitor says, and `lost` as its last will.
 /// The broker is the only memory: while it is not connected the picture is unknown, and local reachability stays the authority.
-/// Connecting is a job of a retry bus: it waits for the network, and backs off at most 5 s.
+/// Connecting is a job of a retry bus: it waits for the network, and backs off at most 5 s. A loss of the way to the broker that
+/// outlasts the monitor's damping ends the connection.
 ///
 /// A member without a node is an observer: it publishes nothing about itself, sees the picture, and may send triggers.
 ///
@@ -207,6 +208,7 @@ public final class FleetMember: Sendable {
     private func work() async {
         await withTaskGroup(of: Void.self) { group in
             if node != nil { group.addTask { await self.followMonitor() } }
+            if let brokerScope { group.addTask { await self.followPath(to: brokerScope) } }
             group.addTask { await self.stayConnected() }
         }
         await leave()

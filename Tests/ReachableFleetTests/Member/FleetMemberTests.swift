@@ -120,6 +120,52 @@ import Testing
         }
     }
 
+    @Test func lostPathEndsTheConnection() async throws {
+        try await TestWorld().run { world in
+            let transport = LooseTransport()
+            let member = try FleetMember(
+                node: nil, site: TestMember.site, transport: transport, scope: .internet, monitor: world.monitor, bus: world.bus,
+                configuration: .init(), seed: 1)
+            let running = world.start { await member.run() }
+            await world.clock.advance(by: .seconds(2))
+            try world.network.pull("eth0")
+            await world.clock.advance(by: .milliseconds(249))
+            try world.network.plug("eth0")
+            await world.clock.advance(by: .seconds(2))
+            #expect(member.isConnected && transport.count == 1, "a short loss ended the connection")
+            try world.network.pull("eth0")
+            await world.clock.advance(by: .milliseconds(250))
+            #expect(!member.isConnected && !member.nodes.isCurrent)
+            await world.clock.advance(by: .seconds(60))
+            #expect(transport.count == 1)
+            // At once: TCP would repeat its segments after a pause that has grown.
+            try world.network.plug("eth0")
+            await world.settle()
+            #expect(member.isConnected && transport.count == 2)
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func lostNameKeepsTheConnection() async throws {
+        try await TestWorld().run { world in
+            try world.network.setHost("broker.example", to: "192.0.2.7")
+            let (transport, scope) = (LooseTransport(), Scope.host("broker.example"))
+            let member = try FleetMember(
+                node: nil, site: TestMember.site, transport: transport, scope: scope, monitor: world.monitor, bus: world.bus,
+                configuration: .init(), seed: 1)
+            let running = world.start { await member.run() }
+            await world.clock.advance(by: .seconds(2))
+            #expect(member.isConnected)
+            try world.network.setHost("broker.example")
+            await world.clock.advance(by: .seconds(3600))
+            #expect(!world.monitor.condition(for: scope).state.isSatisfied, "the name is still there")
+            #expect(member.isConnected && transport.count == 1)
+            running.cancel()
+            await running.value
+        }
+    }
+
     @Test(arguments: [true, false]) func brokerComesBack(keepingStore: Bool) async throws {
         try await withMembers { world, fleet, nas, laptop in
             fleet.stopBroker(keepingStore: keepingStore)
