@@ -8,6 +8,8 @@ extension FleetMember {
     static let farewell = Duration.seconds(3)
     /// The longest delay between two attempts to connect.
     private static let longestBackoff = Duration.seconds(5)
+    /// The outage that a connection outlives.
+    static let longestSilence = Duration.seconds(5)
     /// The delay after a failure that only a person can end.
     private static let refusedDelay = Duration.seconds(30)
 
@@ -48,16 +50,22 @@ extension FleetMember {
         }
     }
 
-    /// Ends the connection when the way to the broker is lost; the next one is made when it is back.
+    /// Ends the connection when the way to the broker is lost for some time; the next one is made when it is back.
     ///
     /// TCP would go on after a pause that grows with the outage (RFC 6298 §5.5). Meanwhile the words of others would be missing, and
-    /// the picture would seem current. The network's absence is no failure of the broker: no pause follows.
+    /// the picture would seem current. A short outage ends no connection, because all machines would make new ones at once. The
+    /// network's absence is no failure of the broker: no pause follows.
     func followPath(to scope: Scope) async {
-        for await transition in monitor.transitions(to: scope) where transition.current.status == .unsatisfied {
+        var cancel: (@Sendable () -> Void)?
+        for await transition in monitor.transitions(to: scope) {
+            cancel?()
             // A connection needs no name server.
-            guard transition.current.offlineReason != .unresolved else { continue }
-            state.withLock(\.link)?.close()
+            guard transition.current.status == .unsatisfied, transition.current.offlineReason != .unresolved else { continue }
+            cancel = bus.clock.schedule(bus.clock.now() + Self.longestSilence) { [weak self] in
+                self?.state.withLock(\.link)?.close()
+            }
         }
+        cancel?()
     }
 
     private func connect() async throws -> Session {

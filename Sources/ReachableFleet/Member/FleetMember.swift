@@ -27,8 +27,8 @@ public import ServiceLifecycle
 ///
 /// Each node keeps a word at an MQTT 3.1.1 broker: online, degraded or offline, as its monitor says, and `lost` as its last will.
 /// The broker is the only memory: while it is not connected the picture is unknown, and local reachability stays the authority.
-/// Connecting is a job of a retry bus: it waits for the network, and backs off at most 5 s. A loss of the way to the broker that
-/// outlasts the monitor's damping ends the connection.
+/// Connecting is a job of a retry bus: it waits for the network, and backs off at most 5 s. A loss of the way to the broker for
+/// 5 s ends the connection.
 ///
 /// A member without a node is an observer: it publishes nothing about itself, sees the picture, and may send triggers.
 ///
