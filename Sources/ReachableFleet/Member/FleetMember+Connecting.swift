@@ -50,8 +50,8 @@ extension FleetMember {
 
     /// Ends the connection when the way to the broker is lost; the next one is made when it is back.
     ///
-    /// TCP would go on after a pause that grows with the outage (RFC 6298 §5.5). Meanwhile the words of others would be missing, and
-    /// the picture would seem current. The network's absence is no failure of the broker: no pause follows.
+    /// TCP would go on after a pause that grows with the outage (RFC 6298 §5.5). Meanwhile the words of others would be missing,
+    /// and the picture would seem current. The network's absence is no failure of the broker: no pause follows.
     func followPath(to scope: Scope) async {
         for await transition in monitor.transitions(to: scope) where transition.current.status == .unsatisfied {
             // A connection needs no name server.
