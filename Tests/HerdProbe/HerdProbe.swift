@@ -8,8 +8,8 @@ import Synchronization
 /// One machine of a site on a real cable, for `Scripts/herd`: `herd-probe NODE BROKER SERVER OPTION=VALUE…`.
 ///
 /// BROKER is `mqtt://HOST`, SERVER is an IPv4 address with a port. Options: `machines=N`, the number of machines of the site, and
-/// `shares=yes` to share what the bus learns. A line `submit ROUND COUNT` of standard input submits that many jobs; its end ends the
-/// program.
+/// `shares=yes` to share what the bus learns. A line `submit ROUND COUNT` of standard input submits that many jobs; its end ends
+/// the program.
 ///
 /// Prints a line for each event, which begins with the milliseconds of CLOCK_MONOTONIC: `online`, `offline`, `fleet` when it sees
 /// all machines online, `apart` when it no longer does, `no broker`, `submitted ROUND`, and for the attempts of a job

@@ -52,9 +52,9 @@ extension FleetMember {
 
     /// Ends the connection when the way to the broker is lost for some time; the next one is made when it is back.
     ///
-    /// TCP would go on after a pause that grows with the outage (RFC 6298 §5.5). Meanwhile the words of others would be missing, and
-    /// the picture would seem current. A short outage ends no connection, because all machines would make new ones at once. The
-    /// network's absence is no failure of the broker: no pause follows.
+    /// TCP would go on after a pause that grows with the outage (RFC 6298 §5.5). Meanwhile the words of others would be missing,
+    /// and the picture would seem current. A short outage ends no connection, because all machines would make new ones at once.
+    /// The network's absence is no failure of the broker: no pause follows.
     func followPath(to scope: Scope) async {
         var cancel: (@Sendable () -> Void)?
         for await transition in monitor.transitions(to: scope) {
