@@ -308,7 +308,8 @@ struct SiteGates: Sendable {
         effects.append(.advise(.share(share), destination: gate.destination))
     }
 
-    private static func share(_ machines: Int) -> Int { max(1, machines / SiteGate.window) }
+    /// Rounds up: machines with a share of 1 widen their windows on their own, and all together would overload a slow server.
+    private static func share(_ machines: Int) -> Int { max(1, (machines + SiteGate.window - 1) / SiteGate.window) }
 
     // MARK: - Time
 

@@ -42,6 +42,16 @@ import Testing
         }
     }
 
+    /// A server that answers 40 requests within a client's patience, and 50 machines that could each have several.
+    @Test func fewMachinesDoNotStormASlowServer() throws {
+        var setup = Self.setup
+        (setup.hosts, setup.rate, setup.losesBroker) = (50, 20, true)
+        var site = try HerdSite(setup)
+        let figures = try site.run()
+        let text = "\(figures.makespan) × the ideal, \(figures.attemptsPerJob) attempts per job"
+        #expect(figures.isComplete && figures.makespan <= 1.25 && figures.attemptsPerJob <= 1.05, "\(text)")
+    }
+
     @Test(arguments: [Duration.zero, .seconds(3)])
     func machinesThatLoseTheBrokerTooDoNotStorm(lag: Duration) throws {
         var setup = Self.setup
