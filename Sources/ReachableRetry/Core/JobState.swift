@@ -85,7 +85,6 @@ package struct JobState: Sendable {
     var isQueued = false
     var wish = Wish.nothing
     var lastFault = LastFault.none
-    var lastWasCharged = false
     /// True if a failure ends this life; the job goes on in another one.
     var handsBack = false
 
@@ -143,6 +142,12 @@ package struct JobState: Sendable {
 
     /// True if its scope's edges end delays.
     var heedsScope: Bool { rules.connectivity != .ignore }
+
+    /// True if the last attempt was charged.
+    var lastWasCharged: Bool {
+        get { history.lastWasCharged }
+        set { if newValue != lastWasCharged { history.lastWasCharged = newValue } }
+    }
 
     /// The time of the job's next timer.
     var nextTime: BusTime {
@@ -210,6 +215,7 @@ package struct JobHistory: Sendable {
     var unreachableEpoch: UInt64?
     /// The number of the scope's answers when no name server answered this job.
     var answersAtNameFailure: UInt64?
+    var lastWasCharged = false
     /// The fault of the last failure; only for jobs that go on in another life.
     var lastFailure = AttemptFailure.Fault.unknown
     /// True if an edge came during the attempt that failed last; the job did not wait for it.
