@@ -47,6 +47,22 @@ import Testing
         #expect(try await Self.stored(in: file, from: Self.start, of: ["nas.local"]).isEmpty)
     }
 
+    @Test func aChildThatHasNotBegunHoldsNoLock() throws {
+        let directory = Directory()
+        var file: HistoryFile? = try HistoryFile(directory: directory.path, started: Self.start)
+        let descriptor = try #require(
+            FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").first {
+                (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == directory.file + "-lock"
+            }.flatMap { Int32($0) })
+        // As after fork(2).
+        let copy = dup(descriptor)
+        defer { close(copy) }
+        #expect(throws: ServeFailure.self) { try HistoryFile(directory: directory.path, started: Self.start) }
+        file = nil
+        file = try HistoryFile(directory: directory.path, started: Self.start)
+        _ = file
+    }
+
     @Test func filesAreTheUsersAlone() throws {
         let directory = Directory()
         let old = umask(0o077)
