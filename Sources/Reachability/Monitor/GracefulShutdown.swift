@@ -1,6 +1,8 @@
 #if ServiceLifecycle
 internal import ServiceLifecycle
+#endif
 
+#if ServiceLifecycle
 /// Suspends until the task is cancelled or shut down gracefully.
 ///
 /// The library's own function resumes from a task that it starts on the default pool. A pool without a free thread would delay
@@ -13,11 +15,13 @@ package func untilShutdown() async {
         continuation.finish()
     }
 }
+#endif
 
-/// Runs a body, and cancels it when the task is cancelled or shut down gracefully.
+/// Runs a body, and cancels it when the task is cancelled or, with the trait `ServiceLifecycle`, shut down gracefully.
 package func cancelledByShutdown<Failure: Error>(
     _ body: @escaping @Sendable () async throws(Failure) -> Void
 ) async throws(Failure) {
+    #if ServiceLifecycle
     let result = await withTaskGroup(of: Result<Void, Failure>?.self) { group in
         group.addTask {
             await untilShutdown()
@@ -39,5 +43,7 @@ package func cancelledByShutdown<Failure: Error>(
         return result
     }
     try result.get()
+    #else
+    try await body()
+    #endif
 }
-#endif

@@ -130,11 +130,7 @@ public final class ReachabilityMonitor: Sendable {
             case .running, .ended: throw ReachabilityError(.alreadyRun, operation: "ReachabilityMonitor.run()")
             }
         }
-        #if ServiceLifecycle
         try await cancelledByShutdown { try await self.work() }
-        #else
-        try await work()
-        #endif
     }
 
     private func work() async throws {

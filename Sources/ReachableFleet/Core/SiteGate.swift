@@ -33,8 +33,9 @@ struct SiteGate: Sendable {
         case idle
         /// Waits for the picture; the nodes are connected and have not said that they are back.
         ///
-        /// A picture that comes after the edge is not complete at first: others connect in the same moment.
-        case joining(missing: Set<FleetName>, wasCurrent: Bool)
+        /// `nil` without a picture at the edge: one that comes later is not complete at first, because others connect in the same
+        /// moment.
+        case joining(missing: Set<FleetName>?)
         /// Tries first.
         case canary
         /// Waits for a machine, or for the end of an overload.

@@ -51,8 +51,8 @@ struct SiteGates: Sendable {
         gates[hash]?.hasNews = true
         switch report {
         case .edge:
-            let missing = missing(for: hash, roster)
-            gates[hash]?.phase = .joining(missing: missing, wasCurrent: roster.isCurrent)
+            let missing = roster.isCurrent ? missing(for: hash, roster) : nil
+            gates[hash]?.phase = .joining(missing: missing)
             gates[hash]?.edge = now
             gates[hash]?.share = 1
             find(.waiting, hash, at: now)
@@ -139,9 +139,10 @@ struct SiteGates: Sendable {
         if roster.entries[other] == nil { forget(other) }
         for (hash, gate) in gates {
             switch gate.phase {
-            case .joining(var missing, let wasCurrent):
+            case .joining(nil): continue
+            case .joining(var missing?):
                 guard roster.state(of: other) != .offline, missing.remove(other) != nil else { continue }
-                gates[hash]?.phase = .joining(missing: missing, wasCurrent: wasCurrent)
+                gates[hash]?.phase = .joining(missing: missing)
                 if missing.isEmpty { decide(hash, roster, at: now) }
             case .held(let canary, _):
                 if canary == other || heard[hash]?[other].map({ $0.word.finding != .waiting }) == true {
@@ -163,7 +164,7 @@ struct SiteGates: Sendable {
     /// Reconsiders everything when the picture became current or unknown.
     mutating func pictureChanged(_ roster: Roster, at now: FleetInstant) {
         for (hash, gate) in gates {
-            if case .joining = gate.phase { gates[hash]?.phase = .joining(missing: [], wasCurrent: false) }
+            if case .joining = gate.phase { gates[hash]?.phase = .joining(missing: nil) }
             decide(hash, roster, at: now)
         }
         schedule(at: now.time)
@@ -215,9 +216,9 @@ struct SiteGates: Sendable {
         case .idle, .canary: return
         case .released, .answered:
             if gate.due <= now.time { shareWindow(hash, roster, at: now) }
-        case .joining(let missing, let wasCurrent):
+        case .joining(let missing):
             let isOver = gate.due <= now.time
-            if roster.isCurrent, missing.isEmpty && wasCurrent || isOver { return elect(hash, gate, roster, at: now) }
+            if roster.isCurrent, missing?.isEmpty == true || isOver { return elect(hash, gate, roster, at: now) }
             if isOver { release(hash, roster) }
         case .held(let canary, let until):
             guard roster.isCurrent else { return release(hash, roster) }

@@ -14,10 +14,10 @@ extension FleetMember {
     /// ```
     ///
     /// After a reconnect one machine of the site tries a destination first, and the others start one after the other when it is
-    /// answered. What other nodes say delays jobs by at most 5 s until one of them is answered, and then by at most 10 s until this
-    /// machine's turn; an answer to this machine ends both. Interactive jobs and jobs without a destination never wait for it. With
-    /// more than 40 machines that wait, each then pauses between its attempts until its own successes, or the ends of the others,
-    /// widen its share.
+    /// served; a refusal or a failure of the server does not count. What other nodes say delays jobs by at most 5 s until one of
+    /// them is served, and then by at most 10 s until this machine's turn; an answer to this machine ends both. Interactive jobs
+    /// and jobs without a destination never wait for it. With more than 40 machines that wait, each then pauses between its
+    /// attempts until its own successes, or the ends of the others, widen its share.
     ///
     /// Without a broker a bus waits 1 s after a reconnect and then acts alone, as it does for an observer. Use one member for
     /// several buses if they have destinations in common. The member is not kept alive by its buses.

@@ -197,11 +197,7 @@ public final class FleetMember: Sendable {
             return true
         }
         guard isFirst else { return }
-        #if ServiceLifecycle
         await cancelledByShutdown { await self.work() }
-        #else
-        await work()
-        #endif
         end()
     }
 

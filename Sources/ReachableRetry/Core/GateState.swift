@@ -80,8 +80,8 @@ package struct GateState: Sendable {
     /// The part of the other machines of a site.
     var site = SiteTurn()
     /// The jobs that back off, and those that are queued or run, unless their time is yet to come.
-    var retries = 0
-    var attempts = 0
+    private(set) var retries = 0
+    private(set) var attempts = 0
     /// The number of waiting jobs that the site was told.
     var siteWaiting = 0
     /// The counted attempts in the order of their starts, including some that have ended.
@@ -97,6 +97,15 @@ package struct GateState: Sendable {
     package init() {}
 
     package mutating func noteAnswer(in epoch: UInt64) { answerEpoch = epoch }
+
+    /// Counts a job that begins to wish something, or ends it.
+    mutating func count(_ wish: JobState.Wish, _ change: Int) {
+        switch wish {
+        case .attempt: attempts += change
+        case .retry: retries += change
+        case .later, .nothing: break
+        }
+    }
 
     /// Returns true if silence is blamed on the network: a recent edge, and no answer since.
     package func blamesTheNetwork(epoch: UInt64, edgeAt: BusTime, now: BusTime) -> Bool {

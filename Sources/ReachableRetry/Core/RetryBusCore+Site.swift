@@ -38,13 +38,8 @@ extension RetryBusCore {
         let isEarly = job.history.started == 0 && job.history.hard > now
         if isEarly { wish = wish == .attempt ? .later : .nothing }
         guard wish != job.wish else { return }
-        for (wish, change) in [(job.wish, -1), (wish, 1)] {
-            switch wish {
-            case .attempt: gates[job.gate].attempts += change
-            case .retry: gates[job.gate].retries += change
-            case .later, .nothing: break
-            }
-        }
+        gates[job.gate].count(job.wish, -1)
+        gates[job.gate].count(wish, 1)
         jobs[Int(index)]?.wish = wish
         dirtyGates.append(job.gate)
     }
