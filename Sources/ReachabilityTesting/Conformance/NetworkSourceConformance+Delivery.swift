@@ -75,13 +75,36 @@ extension NetworkSourceConformance {
     /// Requests a pause, another one, and one that replaces a longer one.
     func checkPauses() async throws -> [Violation] {
         try await session { session in
-            // Batches with events may come at any time, and then it is open which batch answers which wake-up: once more.
-            for _ in 1...Self.quietTries where try await !checkPauses(session) {}
+            var early: Duration?
+            for _ in 1...Self.quietTries {
+                switch try await checkPauses(session) {
+                case .ended: return
+                // It is open then which batch answers which wake-up: once more.
+                case .disturbed: break
+                // A clock that was set may be the reason, but not twice.
+                case .early(let distance) where early == nil: early = distance
+                case .early(let distance):
+                    session.probe.report(
+                        .pauses, "an empty batch came \(distance) after `deliver` had returned \(session.candidate.pause)")
+                    return
+                }
+                // What the wake-ups and the last pause still bring must not be taken for an answer to the next ones.
+                session.probe.react { _ in nil }
+                try await session.pass(session.candidate.pause * 2)
+            }
         }
     }
 
-    /// Returns false if events came meanwhile.
-    private func checkPauses(_ session: ConformanceSession) async throws -> Bool {
+    private enum PauseCheck {
+        /// The pauses were kept, or a violation has been reported.
+        case ended
+        /// Events came, which may come at any time.
+        case disturbed
+        /// An empty batch came long before its time.
+        case early(Duration)
+    }
+
+    private func checkPauses(_ session: ConformanceSession) async throws -> PauseCheck {
         let (source, probe, pause) = (session.candidate.source, session.probe, session.candidate.pause)
         let first = probe.batches.count
         probe.react { number in
@@ -89,26 +112,23 @@ extension NetworkSourceConformance {
             return number < first + 4 ? pause : nil
         }
         source.wake()
-        guard try await session.waitsForBatch(after: first) else { return true }
+        guard try await session.waitsForBatch(after: first) else { return .ended }
         source.wake()
-        guard try await session.waitsForBatch(after: first + 1) else { return true }
+        guard try await session.waitsForBatch(after: first + 1) else { return .ended }
         for number in first + 2...first + 4 {
             if let passTime = session.candidate.passTime { try await passTime(pause) }
             let isInTime = try await session.waitsForBatch(after: number)
             let batches = probe.batches
-            guard !batches[first...].contains(where: \.hasEvents) else { return false }
+            guard !batches[first...].contains(where: \.hasEvents) else { return .disturbed }
             guard isInTime else {
                 probe.report(.pauses, "no batch came within \(session.patience) of the \(pause) that `deliver` had returned")
-                return true
+                return .ended
             }
             let distance = batches[number - 1].now.duration(to: batches[number].now)
             // Another check looks for time that goes backwards.
-            guard distance < .zero || distance >= pause / 2 else {
-                probe.report(.pauses, "an empty batch came \(distance) after `deliver` had returned \(pause)")
-                return true
-            }
+            guard distance < .zero || distance >= pause / 2 else { return .early(distance) }
         }
-        return true
+        return .ended
     }
 
     /// Yields until threads have finished; 5 s at most, because a source may hold up `wake()` while it delivers.

@@ -18,8 +18,12 @@ import Testing
 
     @Test func stuckReadersDelayNobody() async throws {
         try await ServedNetwork.serving(listen: Self.socket) { served in
-            let stuck = try (0..<200).map { _ in try served.connect(receiveBuffer: 4096) }
-            for connection in stuck { try connection.openEvents() }
+            // Each asks at once: a connection without a request is closed after 10 s, and 200 may take longer.
+            let stuck = try (0..<200).map { _ in
+                let connection = try served.connect(receiveBuffer: 4096)
+                try connection.openEvents()
+                return connection
+            }
             let reader = try served.connect()
             try reader.openEvents()
             _ = reader.nextEvent { $0.contains("event: baseline") }
