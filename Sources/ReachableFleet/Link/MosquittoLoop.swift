@@ -1,5 +1,6 @@
 #if MQTT
 internal import CLibMosquitto
+internal import DequeModule
 internal import Glibc
 internal import Reachability
 internal import Synchronization
@@ -80,10 +81,16 @@ final class MosquittoLoop: Sendable {
 private final class MosquittoServer {
     /// The longest time between the beginning of an attempt and the broker's acceptance.
     private static let openingLimit: Int64 = 10_000
+    /// The most attempts at one broker at a time.
+    ///
+    /// A broker sends each new subscriber all that it keeps. NATS, asked by 1 000 at once, answers none of them in time (measured).
+    private static let attemptLimit = 16
     /// The longest time for the broker's confirmations, and then for its end of the connection.
     private static let leavingLimit: Int64 = 2_000
 
     private enum Phase {
+        /// Others are being connected to the same broker.
+        case queued
         /// The host is being looked up.
         case opening
         /// The network or the broker has not accepted the connection yet.
@@ -98,7 +105,7 @@ private final class MosquittoServer {
         var client: MosquittoClient? {
             switch self {
             case .connecting(let client, _), .open(let client), .leaving(let client): client
-            case .opening, .draining: nil
+            case .queued, .opening, .draining: nil
             }
         }
     }
@@ -106,8 +113,10 @@ private final class MosquittoServer {
     private final class Entry {
         let number: UInt64
         let link: MosquittoLink
-        var phase = Phase.opening
+        var phase = Phase.queued
         var deadline: Int64?
+        /// The time from which on others may have their turn, until the broker has confirmed the subscription.
+        var attemptEnd: Int64?
         /// The messages without the broker's confirmation.
         var unanswered: [Int32: (topic: String, answer: (@Sendable (Bool) -> Void)?)] = [:]
         /// The socket in the epoll instance, and the events that are waited for.
@@ -117,9 +126,16 @@ private final class MosquittoServer {
         init(_ number: UInt64, _ link: MosquittoLink) { (self.number, self.link) = (number, link) }
     }
 
+    /// The attempts at one broker.
+    private struct Attempts {
+        var count = 0
+        var queue: Deque<Entry> = []
+    }
+
     private let epoll: Int32
     private var entries: [UInt64: Entry] = [:]
     private var numbers: [ObjectIdentifier: UInt64] = [:]
+    private var attempts: [String: Attempts] = [:]
     private var lastNumber: UInt64 = 0
     private var nextTick: Int64?
 
@@ -174,10 +190,29 @@ private final class MosquittoServer {
     private func open(_ link: MosquittoLink) {
         lastNumber += 1
         let entry = Entry(lastNumber, link)
-        entry.deadline = Self.now + Self.openingLimit
         entries[lastNumber] = entry
         numbers[ObjectIdentifier(link)] = lastNumber
-        MosquittoOpener.shared.open(link)
+        attempts[link.transport.place, default: Attempts()].queue.append(entry)
+        beginAttempts(at: link.transport.place)
+    }
+
+    private func beginAttempts(at place: String) {
+        while let count = attempts[place]?.count, count < Self.attemptLimit, let entry = attempts[place]?.queue.popFirst() {
+            // Closed meanwhile.
+            guard entries[entry.number] != nil else { continue }
+            attempts[place]?.count += 1
+            let end = Self.now + Self.openingLimit
+            (entry.phase, entry.deadline, entry.attemptEnd) = (.opening, end, end)
+            MosquittoOpener.shared.open(entry.link)
+        }
+        if let state = attempts[place], state.count == 0, state.queue.isEmpty { attempts[place] = nil }
+    }
+
+    private func endAttempt(_ entry: Entry) {
+        guard entry.attemptEnd != nil else { return }
+        entry.attemptEnd = nil
+        attempts[entry.link.transport.place]?.count -= 1
+        beginAttempts(at: entry.link.transport.place)
     }
 
     private func opened(_ link: MosquittoLink, _ result: Result<MosquittoClient, FleetError>) {
@@ -217,7 +252,7 @@ private final class MosquittoServer {
     func serve(_ number: UInt64, _ events: UInt32) {
         guard let entry = entries[number] else { return }
         switch entry.phase {
-        case .opening: break
+        case .queued, .opening: break
         case .draining(let socket): drain(entry, socket)
         case .connecting(let client, let isWritable): proceed(entry, client, isWritable, events)
         case .open(let client), .leaving(let client):
@@ -271,7 +306,9 @@ private final class MosquittoServer {
                 entry.phase = .open(client)
                 entry.deadline = nil
                 entry.link.receive(.connected)
-            case .subscribed: entry.link.receive(.subscribed)
+            case .subscribed:
+                endAttempt(entry)
+                entry.link.receive(.subscribed)
             case .message(let message): entry.link.receive(.message(message))
             case .published(let identifier): entry.unanswered.removeValue(forKey: identifier)?.answer?(true)
             }
@@ -299,6 +336,7 @@ private final class MosquittoServer {
     private func end(_ entry: Entry, _ failure: FleetError?) {
         guard entries.removeValue(forKey: entry.number) != nil else { return }
         numbers[ObjectIdentifier(entry.link)] = nil
+        endAttempt(entry)
         forget(entry)
         if case .draining(let socket) = entry.phase { Glibc.close(socket) }
         // libmosquitto closes its socket.
@@ -314,7 +352,7 @@ private final class MosquittoServer {
     private func update(_ entry: Entry) {
         let (socket, events): (Int32, UInt32)
         switch entry.phase {
-        case .opening: return
+        case .queued, .opening: return
         case .connecting(let client, let isWritable):
             // During a handshake libmosquitto may want to write all the time.
             let writes = !isWritable || !client.broker.usesTLS && client.wantsWrite
@@ -372,9 +410,10 @@ private final class MosquittoServer {
                 let place = entry.link.transport.place
                 let reason = "\(place) was not looked up in time; next: check this machine's name servers"
                 return end(entry, FleetError(.unreachable, subject: reason))
-            case .open, .leaving, .draining: return end(entry, nil)
+            case .queued, .open, .leaving, .draining: return end(entry, nil)
             }
         }
+        if let end = entry.attemptEnd, end <= now { endAttempt(entry) }
         guard let client = entry.phase.client else { return }
         let result = client.checkKeepAlive()
         if result != 0 { lose(entry, result) } else { update(entry) }
