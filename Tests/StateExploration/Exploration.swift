@@ -56,10 +56,25 @@ package struct Exploration<World: ExplorableWorld> {
     /// The limit of steps until nothing is left to do.
     private static var maxStepsToTheEnd: Int { 500 }
 
+    /// 128 bits of a fingerprint: it may be large, and there may be a million of them.
+    ///
+    /// That two of a million states have the same is less likely than 1 in 10²⁶.
+    private struct Digest: Hashable {
+        let (first, second): (Int, Int)
+
+        init(_ fingerprint: World.Fingerprint) {
+            var hashers = (Hasher(), Hasher())
+            hashers.1.combine(true)
+            hashers.0.combine(fingerprint)
+            hashers.1.combine(fingerprint)
+            (first, second) = (hashers.0.finalize(), hashers.1.finalize())
+        }
+    }
+
     private var origins: [Origin] = []
-    private var known: Set<World.Fingerprint> = []
+    private var known: Set<Digest> = []
     /// The states that are known to end well.
-    private var live: Set<World.Fingerprint> = []
+    private var live: Set<Digest> = []
     private var steps = 0
     private var depth = 0
 
@@ -73,7 +88,7 @@ package struct Exploration<World: ExplorableWorld> {
 
     private mutating func explore(_ start: World, limit: Int) -> Outcome {
         var level: [(id: Int32, world: World)] = [(-1, start)]
-        known.insert(start.fingerprint)
+        known.insert(Digest(start.fingerprint))
         while !level.isEmpty {
             var next: [(id: Int32, world: World)] = []
             for (place, (id, world)) in level.enumerated() {
@@ -82,7 +97,7 @@ package struct Exploration<World: ExplorableWorld> {
                     var reached = world
                     do {
                         try reached.play(step)
-                        guard known.insert(reached.fingerprint).inserted else { continue }
+                        guard known.insert(Digest(reached.fingerprint)).inserted else { continue }
                         origins.append(Origin(state: id, step: step))
                         next.append((Int32(origins.count - 1), reached))
                         try checkEnd(reached.undisturbed)
@@ -126,13 +141,13 @@ package struct Exploration<World: ExplorableWorld> {
     /// Checks that everything ends well from here on.
     private mutating func checkEnd(_ state: World) throws {
         var world = state
-        var seen: [World.Fingerprint] = []
+        var seen: [Digest] = []
         var path: [World.Step] = []
         do {
             while true {
-                let fingerprint = world.fingerprint
-                if live.contains(fingerprint) { break }
-                seen.append(fingerprint)
+                let digest = Digest(world.fingerprint)
+                if live.contains(digest) { break }
+                seen.append(digest)
                 guard seen.count < Self.maxStepsToTheEnd, let step = try world.stepTowardsTheEnd() else {
                     try world.checkEnd()
                     break

@@ -209,6 +209,11 @@ extension SimulatedNetwork {
                 }
             }
             state.withLock { $0.noteDelivery(run.id) }
+            // Another thread may have advanced the clock meanwhile, past the end of the pause: no later advance would come.
+            if let due = timer, now < clock.now, due.deadline <= clock.now, clock.cancel(due) {
+                timer = nil
+                state.withLock { $0.enqueueEmptyBatch() }
+            }
         }
     }
 }

@@ -12,8 +12,12 @@ package import ReachableRetry
 package struct FleetCore: Sendable {
     /// The interval of the keep-alive: a broker publishes the will after 1.5 of them (MQTT 3.1.1 §3.1.2.10).
     static let keepAlive = Duration.seconds(20)
-    /// The longest wait of a picture for the own word, which follows the broker's stored words; from the subscription on.
-    static let longestCompletion = Duration.seconds(5)
+    /// The wait of a picture for the own word, which follows the broker's stored words; from the subscription on.
+    static let completion = Duration.seconds(5)
+    /// The longest wait of a picture while messages come, from the subscription on.
+    static let longestCompletion = Duration.seconds(30)
+    /// The time without a message after which none is on its way.
+    static let stillness = Duration.seconds(2)
     /// The time without a stored word after which an observer takes the broker's stored words for complete.
     static let quiet = Duration.milliseconds(500)
     /// The longest time for which a trigger can be valid.
@@ -95,6 +99,10 @@ package struct FleetCore: Sendable {
     private(set) var sentTriggers: UInt64 = 0
     /// The time of the last stored word of the present connection.
     private(set) var lastStored = BusTime.past
+    /// The time of the last message of the present connection.
+    private(set) var lastHeard = BusTime.past
+    /// The time of the next look at a picture that is not current; `never` without a subscription.
+    private(set) var looksAt = BusTime.never
     /// The last time that was asked for.
     private(set) var wakeAt = BusTime.never
     private var effects: [Effect] = []
@@ -141,10 +149,12 @@ package struct FleetCore: Sendable {
             link = .up
             announcer.connected()
             roster.connected()
-            lastStored = .past
+            (lastStored, lastHeard) = (.past, .past)
             // Before the first word: the stored own one tells the epoch.
             effects.append(.subscribe(FleetTopic.filters(site: site)))
-        case .subscribed: announcer.subscribed(at: now.time)
+        case .subscribed:
+            announcer.subscribed(at: now.time)
+            looksAt = now.time + Self.completion
         case .disconnected: lose(at: now)
         case .message(let message): read(message, at: now)
         case .verdict(let state, let reason):
@@ -181,7 +191,7 @@ package struct FleetCore: Sendable {
     }
 
     private mutating func lose(_ next: Link = .down, at now: FleetInstant) {
-        link = next
+        (link, looksAt) = (next, .never)
         announcer.disconnected()
         let wasCurrent = roster.disconnected(at: now)
         if wasCurrent { change(.unknown) }
@@ -217,6 +227,7 @@ package struct FleetCore: Sendable {
 
     private mutating func read(_ message: FleetMessage, at now: FleetInstant) {
         guard link == .up else { return }
+        lastHeard = now.time
         guard let topic = FleetTopic(message.topic, site: site) else {
             counts.malformed += 1
             return
@@ -314,7 +325,7 @@ package struct FleetCore: Sendable {
     private mutating func complete(at now: FleetInstant) {
         guard let session = announcer.session, !roster.isCurrent else { return }
         // Without a confirmation the broker may refuse the word, or another machine has the name.
-        guard session.isConfirmed || latestCompletion <= now.time else { return }
+        guard session.isConfirmed || hasWaited(since: session.subscribed, at: now.time) else { return }
         roster.complete(at: now.time)
         change(.current)
         sites.pictureChanged(roster, at: now)
@@ -338,13 +349,23 @@ package struct FleetCore: Sendable {
         }
     }
 
-    /// The time at which the picture is current even without the own word; `never` without a subscription.
+    /// Returns true if the stored words and the own one should have come.
+    ///
+    /// A broker that has much to send, to a thousand nodes that come back at once, sends the own word late.
+    private mutating func hasWaited(since subscribed: BusTime?, at now: BusTime) -> Bool {
+        guard let subscribed, completionTime <= now else { return false }
+        let isStill = lastHeard + Self.stillness <= now
+        if node == nil || isStill || subscribed + Self.longestCompletion <= now { return true }
+        looksAt = now + Self.stillness
+        return false
+    }
+
+    /// The time at which the picture may be current even without the own word; `never` without a subscription.
     ///
     /// An observer has none: its picture is current when no stored word has come for a while.
-    private var latestCompletion: BusTime {
-        guard let subscribed = announcer.session?.subscribed else { return .never }
-        let latest = subscribed + Self.longestCompletion
-        return node == nil ? min(latest, max(subscribed, lastStored) + Self.quiet) : latest
+    private var completionTime: BusTime {
+        guard node == nil, let subscribed = announcer.session?.subscribed else { return looksAt }
+        return min(subscribed + Self.longestCompletion, max(subscribed, lastStored) + Self.quiet)
     }
 
     private mutating func endKeeping(at now: FleetInstant) {
@@ -391,7 +412,7 @@ package struct FleetCore: Sendable {
         var next = BusTime.never
         if !isStopped {
             next = min(roster.keptUntil, inbox.wake, node == nil ? .never : announcer.wake)
-            if !roster.isCurrent { next = min(next, latestCompletion) }
+            if !roster.isCurrent { next = min(next, completionTime) }
             next = min(next, sites.wake)
         }
         guard next != wakeAt else { return }

@@ -67,6 +67,20 @@ struct ConcurrentDeliveryTests {
         }
     }
 
+    /// The clock is advanced while the monitor asks for a pause that is over by then.
+    @Test func pauseThatHasPassedDuringDeliveryEndsAtOnce() async throws {
+        let count = Recorder<Int>()
+        try await network.running { [network] _ in
+            count.record(0)
+            guard count.values.count == 2 else { return nil }
+            network.clock.advance(by: .milliseconds(300))
+            return .milliseconds(300)
+        } _: { network in
+            network.wake()
+            #expect(count.values.count == 3)
+        }
+    }
+
     @Test func queriesAreAnsweredDuringDelivery() async throws {
         let destination = try #require(IPAddress("198.51.100.1"))
         try await network.running { [network, log] batch in

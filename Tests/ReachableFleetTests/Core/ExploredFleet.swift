@@ -186,6 +186,9 @@ struct FleetFingerprint: Hashable {
         var silence: Int64
         var isCurrent: Bool
         var kept: Int64
+        /// While the picture is not current: the time of the next look at it, and the last message before it.
+        var look: Int64
+        var lastHeard: Int64
         var entries: [FleetName: Roster.Entry]
         var heard: [TriggerInbox.Series: UInt64]
         var pending: [Int64]
@@ -218,17 +221,21 @@ struct FleetFingerprint: Hashable {
                 fired: machine.fired.count,
                 core: machine.core.map { core in
                     let announcer = core.announcer
+                    let longestWait = core.roster.isCurrent ? Announcer.longestJoin : FleetCore.longestCompletion
                     return Core(
                         link: core.link, epoch: announcer.epoch, isEpochUsed: announcer.isEpochUsed, seen: announcer.seen,
                         first: announcer.first, sequence: announcer.sequence, verdict: announcer.verdict.state,
                         session: announcer.session.map {
                             Session(
-                                age: $0.subscribed.map { age($0, most: FleetCore.longestCompletion) }, hasRead: $0.hasRead,
+                                age: $0.subscribed.map { age($0, most: longestWait) }, hasRead: $0.hasRead,
                                 word: $0.word,
                                 isConfirmed: $0.isConfirmed, isOverwritten: $0.isOverwritten)
                         },
                         lastStep: age(announcer.lastStep, most: Announcer.pause), silence: until(announcer.silentUntil),
-                        isCurrent: core.roster.isCurrent, kept: until(core.roster.keptUntil), entries: core.roster.entries,
+                        isCurrent: core.roster.isCurrent, kept: until(core.roster.keptUntil),
+                        look: core.roster.isCurrent ? -1 : until(core.looksAt),
+                        lastHeard: core.roster.isCurrent ? -1 : age(core.lastHeard, most: FleetCore.stillness),
+                        entries: core.roster.entries,
                         heard: core.inbox.heard, pending: core.inbox.pending.map { until($0.time) })
                 })
         }

@@ -47,9 +47,9 @@ import Testing
     @Test func waitForStoredWordsHasALimit() throws {
         var core = try observer()
         for event in [FleetCore.Event.connecting, .connected, .subscribed] { _ = core.handle(event, at: instant(0)) }
-        for number in 1...49 { _ = core.handle(word(of: "n\(number)"), at: instant(Int64(number) * 100)) }
+        for number in 1..<100 { _ = core.handle(word(of: "n\(number)"), at: instant(Int64(number) * 300)) }
         #expect(!core.roster.isCurrent)
-        _ = core.handle(word(of: "n50"), at: instant(5_000))
+        _ = core.handle(word(of: "n100"), at: instant(30_000))
         #expect(core.roster.isCurrent)
     }
 

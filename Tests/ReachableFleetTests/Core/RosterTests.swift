@@ -89,6 +89,34 @@ import Testing
         #expect(member.picture.isCurrent)
     }
 
+    /// A broker that sends a thousand nodes all words of each other sends the own one late.
+    @Test func ownWordMayBeLateWhileMessagesCome() throws {
+        var member = try Member()
+        member.connect()
+        for number in 1...6 {
+            member.pass(.milliseconds(1_500))
+            member.hear(Member.word(sequence: UInt64(number)), of: "other")
+        }
+        // Looks at 5, 7 and 9 s found a message of the last two seconds.
+        member.pass(.milliseconds(1_999))
+        #expect(!member.picture.isCurrent)
+        member.pass(.milliseconds(1))
+        #expect(member.picture.isCurrent && member.core.isUnheard)
+    }
+
+    @Test func waitForOwnWordHasALimit() throws {
+        var member = try Member()
+        member.connect()
+        for number in 1...30 {
+            #expect(!member.picture.isCurrent)
+            member.pass(.seconds(1))
+            member.hear(Member.word(sequence: UInt64(number)), of: "other")
+        }
+        // The looks come at 5 s and then each 2 s.
+        member.pass(.seconds(1))
+        #expect(member.picture.isCurrent)
+    }
+
     @Test func lostBrokerMakesPictureUnknown() throws {
         var member = try Member()
         try member.join()
