@@ -193,9 +193,9 @@ package struct FleetCore: Sendable {
     private mutating func lose(_ next: Link = .down, at now: FleetInstant) {
         (link, looksAt) = (next, .never)
         announcer.disconnected()
+        sites.disconnect(roster)
         let wasCurrent = roster.disconnected(at: now)
         if wasCurrent { change(.unknown) }
-        sites.disconnected()
         if wasCurrent { sites.pictureChanged(roster, at: now) }
     }
 

@@ -57,7 +57,9 @@ struct SiteGates: Sendable {
             gates[hash]?.share = 1
             find(.waiting, hash, at: now)
             decide(hash, roster, at: now)
-        case .waiting(let count): gates[hash]?.jobs[bus] = count > 0 ? count : nil
+        case .waiting(let count):
+            gates[hash]?.jobs[bus] = count > 0 ? count : nil
+            if gates[hash]?.waiting == 0 { gates[hash]?.lastOthers = 0 }
         case .answered(let time):
             gates[hash]?.phase = .answered
             find(.answering, hash, took: time, at: now)
@@ -170,8 +172,14 @@ struct SiteGates: Sendable {
         schedule(at: now.time)
     }
 
-    /// Forgets the words of a connection that has ended: the next one begins with all of them.
-    mutating func disconnected() {
+    /// Forgets the words of a connection that ends: the next one begins with all of them.
+    ///
+    /// - Parameter roster: The nodes, before the picture becomes unknown.
+    mutating func disconnect(_ roster: Roster) {
+        for hash in gates.keys where roster.isCurrent {
+            let waiting = (heard[hash] ?? [:]).filter { $0.value.word.waiting > 0 }.keys
+            gates[hash]?.lastOthers = waiting.count { roster.state(of: $0)?.isConnected == true }
+        }
         (heard, heardCount, leftOver) = ([:], 0, [])
         for hash in gates.keys {
             gates[hash]?.said = nil
@@ -292,10 +300,14 @@ struct SiteGates: Sendable {
     }
 
     /// Lets this machine act alone.
+    ///
+    /// Those that waited with it when the broker was lost may do so, too: its share is that of one of so many.
     private mutating func release(_ hash: DestinationHash, _ roster: Roster) {
-        guard let destination = gates[hash]?.destination else { return }
+        guard let gate = gates[hash] else { return }
+        let share = Self.share(gate.lastOthers + 1)
         gates[hash]?.phase = .released
-        effects.append(.advise(.free(after: .zero, share: 1), destination: destination))
+        gates[hash]?.share = share
+        effects.append(.advise(.free(after: .zero, share: share), destination: gate.destination))
     }
 
     /// Tells the share of the window, which grows as others end.

@@ -289,6 +289,23 @@ import Testing
         #expect(bench.advice.last == .share(1))
     }
 
+    @Test func shareOutlivesTheBroker() throws {
+        let others = (0..<160).map { "n\($0)" }
+        var bench = try Bench(others: others)
+        bench.report(.waiting(5))
+        // It will not come back.
+        bench.member.hear(TestMember.word(.lost, sequence: 2), of: others[159])
+        bench.member.send(.disconnected)
+        bench.edge()
+        bench.pass(.milliseconds(900))
+        #expect(bench.advice.last == .free(after: .zero, share: 4))
+        bench.report(.waiting(0))
+        bench.report(.waiting(1))
+        bench.edge()
+        bench.pass(.milliseconds(900))
+        #expect(bench.advice.last == .free(after: .zero, share: 1), "another backlog")
+    }
+
     @Test func wordsAreRareAndRemovedInTheEnd() throws {
         var bench = try Bench()
         bench.report(.waiting(1))
