@@ -223,13 +223,16 @@ struct SiteGates: Sendable {
         switch gate.phase {
         case .idle, .canary: return
         case .released, .answered:
-            if gate.due <= now.time { shareWindow(hash, roster, at: now) }
+            guard gate.due <= now.time else { return }
+            // Unheard, others end, too: half of them in ten seconds.
+            if !roster.isCurrent { gates[hash]?.lastOthers -= (gate.lastOthers + 7) / 8 }
+            shareWindow(hash, roster, at: now)
         case .joining(let missing):
             let isOver = gate.due <= now.time
             if roster.isCurrent, missing?.isEmpty == true || isOver { return elect(hash, gate, roster, at: now) }
-            if isOver { release(hash, roster) }
+            if isOver { release(hash, at: now) }
         case .held(let canary, let until):
-            guard roster.isCurrent else { return release(hash, roster) }
+            guard roster.isCurrent else { return release(hash, at: now) }
             let isThere = canary.map { mayTry($0, gate, roster, at: now) && heard[hash]?[$0] != nil } ?? true
             let answers = fresh(.answering, hash, roster)
             if !answers.isEmpty || gate.edge.time + SiteGate.patience <= now.time {
@@ -302,11 +305,12 @@ struct SiteGates: Sendable {
     /// Lets this machine act alone.
     ///
     /// Those that waited with it when the broker was lost may do so, too: its share is that of one of so many.
-    private mutating func release(_ hash: DestinationHash, _ roster: Roster) {
+    private mutating func release(_ hash: DestinationHash, at now: FleetInstant) {
         guard let gate = gates[hash] else { return }
         let share = Self.share(gate.lastOthers + 1)
         gates[hash]?.phase = .released
         gates[hash]?.share = share
+        gates[hash]?.reviewAt = now.time + SiteGate.review
         effects.append(.advise(.free(after: .zero, share: share), destination: gate.destination))
     }
 
@@ -314,8 +318,8 @@ struct SiteGates: Sendable {
     private mutating func shareWindow(_ hash: DestinationHash, _ roster: Roster, at now: FleetInstant) {
         guard let gate = gates[hash] else { return }
         gates[hash]?.reviewAt = now.time + SiteGate.review
-        guard roster.isCurrent else { return }
-        let share = Self.share(candidates(for: hash, roster, at: now).count + 1)
+        let others = roster.isCurrent ? candidates(for: hash, roster, at: now).count : gate.lastOthers
+        let share = Self.share(others + 1)
         guard share != gate.share else { return }
         gates[hash]?.share = share
         effects.append(.advise(.share(share), destination: gate.destination))

@@ -299,11 +299,23 @@ import Testing
         bench.edge()
         bench.pass(.milliseconds(900))
         #expect(bench.advice.last == .free(after: .zero, share: 4))
+        // The others end in the meantime, whether it hears of that or not.
+        bench.report(.answered(after: .milliseconds(10)))
+        #expect(bench.advice.last == .free(after: .zero, share: 4))
+        bench.pass(.seconds(10))
+        #expect(bench.advice.last == .share(2))
+        bench.pass(.seconds(10))
+        #expect(bench.advice.last == .share(1))
+    }
+
+    @Test func shareOfABacklogEndsWithIt() throws {
+        var bench = try Bench(others: (0..<159).map { "n\($0)" })
+        bench.report(.waiting(5))
+        bench.member.send(.disconnected)
         bench.report(.waiting(0))
-        bench.report(.waiting(1))
         bench.edge()
         bench.pass(.milliseconds(900))
-        #expect(bench.advice.last == .free(after: .zero, share: 1), "another backlog")
+        #expect(bench.advice.last == .free(after: .zero, share: 1))
     }
 
     @Test func wordsAreRareAndRemovedInTheEnd() throws {
