@@ -56,7 +56,7 @@ struct SiteGate: Sendable {
     var took: Duration?
     /// The last share that the bus was told, and the time to look at it again.
     var share = 1
-    /// The number of others that waited, too, when the broker was lost; until no own job waits.
+    /// The number of others that waited, too, when the broker was lost.
     var lastOthers = 0
     var reviewAt = BusTime.never
     /// The last word, and its time.

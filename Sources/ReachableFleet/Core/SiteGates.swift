@@ -57,9 +57,7 @@ struct SiteGates: Sendable {
             gates[hash]?.share = 1
             find(.waiting, hash, at: now)
             decide(hash, roster, at: now)
-        case .waiting(let count):
-            gates[hash]?.jobs[bus] = count > 0 ? count : nil
-            if gates[hash]?.waiting == 0 { gates[hash]?.lastOthers = 0 }
+        case .waiting(let count): gates[hash]?.jobs[bus] = count > 0 ? count : nil
         case .answered(let time):
             gates[hash]?.phase = .answered
             find(.answering, hash, took: time, at: now)

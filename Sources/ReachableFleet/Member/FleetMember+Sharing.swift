@@ -19,9 +19,9 @@ extension FleetMember {
     /// and jobs without a destination never wait for it. With more than 40 machines that wait, each then pauses between its
     /// attempts until its own successes, or the ends of the others, widen its share.
     ///
-    /// Without a broker a bus waits 1 s after a reconnect and then acts alone, as it does for an observer; the pauses stay those of
-    /// as many machines as waited with this one when the broker was lost. Use one member for several buses if they have
-    /// destinations in common. The member is not kept alive by its buses.
+    /// Without a broker a bus waits 1 s after a reconnect and then acts alone, as it does for an observer. Its pauses are at first
+    /// those of as many machines as waited with this one when the broker was lost, and of half as many every 10 s. Use one member
+    /// for several buses if they have destinations in common. The member is not kept alive by its buses.
     public var sharing: SiteSharing {
         SiteSharing { [weak self] advise in
             guard let self else { return SiteSharing.Link(report: { _, _ in }, leave: {}) }
