@@ -1,6 +1,5 @@
 #if MQTT
 import Glibc
-import Synchronization
 import TestTraits
 import Testing
 
@@ -28,8 +27,8 @@ import Testing
         close(connections.removeFirst())
         connections.append(try #require(server.accept(within: 60_000)))
         #expect(isFull())
-        // Three wait. Those that are closed meanwhile need no room.
-        for link in links { link.close() }
+        // Three wait, the last ones. They are closed first, and need no room then.
+        for link in links.reversed() { link.close() }
         let last = transport.link(FleetConnection(clientID: "last", will: nil, keepAlive: .seconds(20))) { _ in }
         last.open()
         defer { last.close() }
@@ -39,7 +38,7 @@ import Testing
 }
 
 /// A server on a free port of the loopback device that reads and writes nothing.
-private final class SilentServer: Sendable {
+final class SilentServer: Sendable {
     let port: UInt16
     private let descriptor: Int32
 

@@ -133,21 +133,7 @@ final class TestBroker: @unchecked Sendable {
         output.fileHandleForReading.readabilityHandler = nil
     }
 
-    static func freePort() throws -> UInt16 {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0
-            }
-        }
-        try #require(isBound)
-        return UInt16(bigEndian: address.sin_port)
-    }
+    static func freePort() throws -> UInt16 { try SilentServer().port }
 
     static func run(_ program: String, _ arguments: [String], in folder: URL? = nil) throws {
         let process = Process()
