@@ -11,38 +11,36 @@ struct SourceConformanceTests {
 
     /// An event may come between a request for a batch and that batch.
     @Test func eventsBesidePausesAreNoViolation() async throws {
+        let violations = try await Self.violationsOfPauses(before: 2) { batch in batch.events = [.rule(isRemoval: false)] }
+        #expect(violations.isEmpty)
+    }
+
+    /// A clock that is set brings an empty batch (timerfd_create(2)).
+    @Test func oneEmptyBatchTooEarlyIsNoViolation() async throws {
+        let violations = try await Self.violationsOfPauses(before: 4) { _ in }
+        #expect(violations.isEmpty)
+    }
+
+    /// Checks a source that delivers one batch too many before the one of a number: a copy of that one, with a change.
+    private static func violationsOfPauses(
+        before number: Int, _ change: @escaping @Sendable (inout NetworkEventBatch) -> Void
+    ) async throws -> [NetworkSourceConformance.Violation] {
         let conformance = NetworkSourceConformance {
             .simulated { network in
                 let count = Counter()
                 var source = WarpedSource(network)
                 source.pass { batch, deliver in
-                    if count.next() == 2 {
-                        var event = batch
-                        event.events = [.rule(isRemoval: false)]
-                        _ = deliver(event)
+                    if count.next() == number {
+                        var other = batch
+                        change(&other)
+                        _ = deliver(other)
                     }
                     return deliver(batch)
                 }
                 return source
             }
         }
-        #expect(try await conformance.violations(of: [.pauses]).isEmpty)
-    }
-
-    /// A clock that is set brings an empty batch (timerfd_create(2)).
-    @Test func oneEmptyBatchTooEarlyIsNoViolation() async throws {
-        let conformance = NetworkSourceConformance {
-            .simulated { network in
-                let count = Counter()
-                var source = WarpedSource(network)
-                source.pass { batch, deliver in
-                    if count.next() == 4 { _ = deliver(batch) }
-                    return deliver(batch)
-                }
-                return source
-            }
-        }
-        #expect(try await conformance.violations(of: [.pauses]).isEmpty)
+        return try await conformance.violations(of: [.pauses])
     }
 
     @Test func recorderMeetsRequirements() async throws {
