@@ -1,8 +1,6 @@
 #if ServiceLifecycle
 internal import ServiceLifecycle
-#endif
 
-#if ServiceLifecycle
 /// Suspends until the task is cancelled or shut down gracefully.
 ///
 /// The library's own function resumes from a task that it starts on the default pool. A pool without a free thread would delay
