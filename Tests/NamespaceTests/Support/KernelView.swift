@@ -40,6 +40,14 @@ struct KernelView: Sendable {
         var operstate: String?
         var addresses: [Address]?
 
+        /// `true` between a change of the carrier and the kernel's event (linkwatch_do_dev, net/core/link_watch.c).
+        ///
+        /// The flag changes at once, the state with the event; a device without carrier events stays `UNKNOWN`.
+        var hasUnannouncedCarrier: Bool {
+            let hasCarrier = flags?.contains("LOWER_UP") == true
+            return hasCarrier ? ["DOWN", "LOWERLAYERDOWN"].contains(operstate) : operstate == "UP"
+        }
+
         enum CodingKeys: String, CodingKey {
             case ifindex, ifname, flags, operstate
             case addresses = "addr_info"
