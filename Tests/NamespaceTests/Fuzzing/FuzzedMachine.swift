@@ -110,7 +110,7 @@ final class FuzzedMachine: Sendable {
 
     /// Waits until the monitor has processed all events and agrees with the kernel.
     ///
-    /// A busy machine has longer: the time counts only with as many looks at the monitor, and starts anew while an event of a
+    /// A busy machine has longer: the time counts only with as many looks at the monitor, and starts again while an event of a
     /// carrier is still in the kernel's work queue.
     func settle(within patience: Duration) async throws {
         let clock = ContinuousClock()
