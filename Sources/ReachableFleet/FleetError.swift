@@ -23,7 +23,7 @@ public struct FleetError: Error, Hashable, Sendable, CustomStringConvertible {
         public static let refused = Code(rawValue: "refused")
         /// No encrypted connection was made: the broker's certificate is not trusted, or the broker does not trust this one.
         public static let notSecure = Code(rawValue: "notSecure")
-        /// The broker takes this node's words, and shows them to no one.
+        /// The broker takes this member's words or requests, and shows them to no one.
         public static let notHeard = Code(rawValue: "notHeard")
         /// A file that the connection needs cannot be used.
         public static let unusableFile = Code(rawValue: "unusableFile")

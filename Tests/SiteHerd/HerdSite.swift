@@ -277,7 +277,7 @@ package struct HerdSite: Sendable {
                 if !time.isNever { queue.insert(.fleetTimer(index), at: max(time, now)) }
             case .advise(let advice, let destination):
                 run(hosts[index].bus.take(advice, for: destination, at: now), of: index)
-            case .store, .connect, .disconnect, .changed, .fire, .refused: break
+            case .store, .connect, .disconnect, .changed, .fire, .settled: break
             }
         }
     }

@@ -22,6 +22,24 @@ package struct FleetCore: Sendable {
     static let quiet = Duration.milliseconds(500)
     /// The longest time for which a trigger can be valid.
     static let longestTrigger = Duration.seconds(3600)
+    /// The longest wait for the broker to show a request to the one who made it.
+    static let showing = Duration.seconds(10)
+
+    /// What an operator asks of a site.
+    package enum Request: Hashable, Sendable {
+        case trigger(FleetName)
+        case forget(FleetName)
+    }
+
+    /// The end of a request.
+    package enum Outcome: Hashable, Sendable {
+        /// The broker has shown it to this member, which has subscribed to it as all do.
+        case shown
+        /// The broker has not shown it in time: it drops what an access list forbids, and confirms it all the same.
+        case hidden
+        /// The connection has ended, or there was none.
+        case lost
+    }
 
     package enum Event: Sendable {
         /// The shell is about to connect: answered by ``Effect/connect(_:)``, or by nothing when the member has ended.
@@ -69,8 +87,7 @@ package struct FleetCore: Sendable {
         case fire(FleetTrigger)
         /// Tells the buses of this machine what follows from the words of others.
         case advise(SiteAdvice, destination: String)
-        /// A request was not sent, because there is no connection.
-        case refused(FleetName)
+        case settled(Request, Outcome)
     }
 
     enum Link: Hashable, Sendable {
@@ -97,6 +114,8 @@ package struct FleetCore: Sendable {
     private(set) var changes: UInt64 = 0
     /// The number of the last sent trigger.
     private(set) var sentTriggers: UInt64 = 0
+    /// The requests that the broker has not shown yet, and the times at which the wait for them ends.
+    private(set) var asked: [(request: Request, end: BusTime)] = []
     /// The time of the last stored word of the present connection.
     private(set) var lastStored = BusTime.past
     /// The time of the last message of the present connection.
@@ -135,6 +154,7 @@ package struct FleetCore: Sendable {
             complete(at: now)
             endKeeping(at: now)
             fire(at: now)
+            for late in asked where late.end <= now.time { settle(late.request, .hidden) }
         }
         share(at: now)
         armTimer()
@@ -162,9 +182,7 @@ package struct FleetCore: Sendable {
         // A timer that came too early is asked for once more.
         case .timer: wakeAt = .never
         case .trigger(let name, let time): send(name, within: time, at: now)
-        case .forget(let name):
-            publish([], to: .status(name), isRetained: true, for: name)
-            for hash in sites.words(of: name) { publish([], to: .destination(name, hash), isRetained: true, for: name) }
+        case .forget(let name): forget(name, at: now)
         case .destination(let destination, let report, let bus):
             // An observer has no word, so no other machine would wait for it.
             if node != nil {
@@ -194,6 +212,7 @@ package struct FleetCore: Sendable {
         (link, looksAt) = (next, .never)
         announcer.disconnected()
         sites.disconnect(roster)
+        for open in asked { settle(open.request, .lost) }
         let wasCurrent = roster.disconnected(at: now)
         if wasCurrent { change(.unknown) }
         if wasCurrent { sites.pictureChanged(roster, at: now) }
@@ -237,6 +256,7 @@ package struct FleetCore: Sendable {
         case .status(let name):
             var word: FleetWord?
             if message.payload.isEmpty {
+                settle(.forget(name), .shown)
                 if roster.remove(name) {
                     if roster.isCurrent { change(.removed(name)) }
                     sites.nodeChanged(name, roster, at: now)
@@ -256,6 +276,7 @@ package struct FleetCore: Sendable {
         case .trigger(let name):
             let word = decode { () throws(WordProblem) in try WordCoding.trigger(message.payload) }
             guard let word else { return }
+            if word.sender == run { settle(.trigger(name), .shown) }
             if message.isRetained || !inbox.take(word, name: name, at: now) { counts.ignoredTriggers += 1 }
         }
     }
@@ -306,12 +327,37 @@ package struct FleetCore: Sendable {
         let deadline = now.wall + min(max(time, .seconds(1)), Self.longestTrigger)
         sentTriggers += 1
         let word = TriggerWord(sender: run, sequence: sentTriggers, deadline: FleetInstant.seconds(deadline))
-        publish(WordCoding.payload(word), to: .trigger(name), isRetained: false, for: name)
+        guard ask(.trigger(name), at: now) else { return }
+        publish(WordCoding.payload(word), to: .trigger(name), isRetained: false)
     }
 
-    private mutating func publish(_ payload: [UInt8], to topic: FleetTopic, isRetained: Bool, for name: FleetName) {
-        guard link == .up else { return effects.append(.refused(name)) }
+    private mutating func forget(_ name: FleetName, at now: FleetInstant) {
+        guard ask(.forget(name), at: now) else { return }
+        publish([], to: .status(name), isRetained: true)
+        for hash in sites.words(of: name) { publish([], to: .destination(name, hash), isRetained: true) }
+    }
+
+    private mutating func publish(_ payload: [UInt8], to topic: FleetTopic, isRetained: Bool) {
         effects.append(.publish(FleetMessage(topic: topic.text(site: site), payload: payload, isRetained: isRetained)))
+    }
+
+    // MARK: - Requests
+
+    /// Begins to wait for a request; returns false without a connection.
+    private mutating func ask(_ request: Request, at now: FleetInstant) -> Bool {
+        guard link == .up else {
+            effects.append(.settled(request, .lost))
+            return false
+        }
+        asked.removeAll { $0.request == request }
+        asked.append((request, now.time + Self.showing))
+        return true
+    }
+
+    private mutating func settle(_ request: Request, _ outcome: Outcome) {
+        guard let index = asked.firstIndex(where: { $0.request == request }) else { return }
+        asked.remove(at: index)
+        effects.append(.settled(request, outcome))
     }
 
     // MARK: - The picture
@@ -413,7 +459,7 @@ package struct FleetCore: Sendable {
         if !isStopped {
             next = min(roster.keptUntil, inbox.wake, node == nil ? .never : announcer.wake)
             if !roster.isCurrent { next = min(next, completionTime) }
-            next = min(next, sites.wake)
+            next = min(next, sites.wake, asked.map(\.end).min() ?? .never)
         }
         guard next != wakeAt else { return }
         wakeAt = next

@@ -96,7 +96,7 @@ extension FleetMember {
 
     // MARK: - Asking all nodes
 
-    /// Asks all nodes of the site to act, and returns when the broker has the request.
+    /// Asks all nodes of the site to act, and returns when the broker has shown the request to this member, as it does to all.
     ///
     /// Each node acts at most once, at a time of its own within 10 s, unless the request is too old by then. Nodes that are not
     /// connected never hear of it. Cancelling the task takes nothing back.
@@ -104,9 +104,11 @@ extension FleetMember {
     /// - Parameters:
     ///   - name: What to do, such as `retry`; the programs of a fleet agree on names.
     ///   - time: The time within which nodes act: from 1 s to 1 h.
-    /// - Throws: ``FleetError/Code/notConnected`` if there is no broker, or if it was lost before it confirmed the request.
+    /// - Throws: ``FleetError/Code/notConnected`` if there is no broker, or if it was lost before it showed the request;
+    ///   ``FleetError/Code/notHeard`` if it has not shown it within 10 s: a broker drops in silence what its access list forbids
+    ///   (MQTT 3.1.1 §3.3.5.2).
     public func trigger(_ name: FleetName, within time: Duration = .seconds(60)) async throws(FleetError) {
-        try await request(.trigger(name, within: time), subject: name)
+        try await ask(.trigger(name), .trigger(name, within: time), "the trigger \(name)", topic: .trigger(name))
     }
 
     /// The requests of operators, at the time at which this machine should act.
@@ -134,21 +136,32 @@ extension FleetMember {
         return listener.stream { [weak self] in _ = self?.state.withLock { $0.triggerListeners.remove(id, from: 0) } }
     }
 
-    /// Removes a node's word from the broker, and returns when the broker has the request.
+    /// Removes a node's word from the broker, and returns when the broker has shown that it is gone.
     ///
     /// For nodes that are gone for good; a node that is connected repeats its word. Cancelling the task takes nothing back.
     ///
     /// - Parameter name: The node.
-    /// - Throws: ``FleetError/Code/notConnected`` if there is no broker, or if it was lost before it confirmed the request.
+    /// - Throws: ``FleetError/Code/notConnected`` if there is no broker, or if it was lost before it showed the end;
+    ///   ``FleetError/Code/notHeard`` if it has not shown it within 10 s, as for ``trigger(_:within:)``.
     public func forget(_ name: FleetName) async throws(FleetError) {
-        try await request(.forget(name), subject: name)
+        try await ask(.forget(name), .forget(name), "the end of \(name)", topic: .status(name))
     }
 
-    private func request(_ event: FleetCore.Event, subject: FleetName) async throws(FleetError) {
-        let hasIt = await withCheckedContinuation { continuation in
-            send(Item(event: event, answer: { continuation.resume(returning: $0) }))
+    private func ask(
+        _ request: FleetCore.Request, _ event: FleetCore.Event, _ subject: String, topic: FleetTopic
+    ) async throws(FleetError) {
+        let outcome = await withCheckedContinuation { continuation in
+            send(Item(event: event, request: Request(request: request, answer: { continuation.resume(returning: $0) })))
         }
-        if !hasIt { throw FleetError(.notConnected, subject: subject.description) }
+        switch outcome {
+        case .shown: break
+        case .lost: throw FleetError(.notConnected, subject: subject)
+        case .hidden:
+            throw FleetError(
+                .notHeard,
+                subject: "the broker takes \(subject) and shows it to no one; next: let this client write "
+                    + "\(topic.text(site: site)) in the broker's access list")
+        }
     }
 }
 

@@ -61,8 +61,14 @@ public final class FleetMember: Sendable {
         var link: UInt64?
         /// Takes the event's effects, after they were carried out.
         var completion: (@Sendable ([FleetCore.Effect], _ link: UInt64) -> Void)?
-        /// Takes the answer of the broker to the first message that the event publishes.
-        var answer: (@Sendable (Bool) -> Void)?
+        /// The request that the event makes.
+        var request: Request?
+    }
+
+    /// A request that waits for its end.
+    struct Request: Sendable {
+        var request: FleetCore.Request
+        var answer: @Sendable (FleetCore.Outcome) -> Void
     }
 
     enum Phase {
@@ -88,6 +94,7 @@ public final class FleetMember: Sendable {
         var listeners = Broadcast<Int, Subscription<FleetChange>>()
         var triggerListeners = Broadcast<Int, Subscription<FleetTrigger>>()
         var conditions: [ConditionKey: NodeCondition] = [:]
+        var requests: [Request] = []
         /// The buses that share what they learn, by their numbers.
         var buses: [Int: SharingBus] = [:]
         var lastBus = 0
@@ -271,15 +278,12 @@ public final class FleetMember: Sendable {
             for listener in listeners { listener.yield(baseline) }
         }
         guard let item = step.item else { return }
-        var answer = item.answer
         for effect in step.effects {
             switch effect {
             // The task that connects takes these: storing takes time.
             case .store, .connect: break
             case .subscribe(let filters): step.link?.subscribe(filters)
-            case .publish(let message):
-                if let link = step.link { link.publish(message, answer) } else { answer?(false) }
-                answer = nil
+            case .publish(let message): step.link?.publish(message, nil)
             case .disconnect: step.link?.disconnect()
             case .wake(let time):
                 timer.set(to: time, revision: step.revision) { [weak self] _ in self?.send(Item(event: .timer)) }
@@ -289,12 +293,12 @@ public final class FleetMember: Sendable {
                 for listener in step.triggerListeners { listener.yield(trigger) }
             case .advise(let advice, let destination):
                 for advise in step.buses { advise(advice, destination) }
-            case .refused: break
+            case .settled: break
             }
         }
         for (source, level) in step.levels { source.set(level) }
         if let failure = step.failure { log(failure) }
-        answer?(false)
+        for (request, outcome) in step.answers { request.answer(outcome) }
         item.completion?(step.effects, step.linkNumber)
         step.onEnd?()
     }
@@ -314,6 +318,8 @@ struct Step: Sendable {
     var levels: [(ConditionSource, Bool)] = []
     /// The buses that take advice.
     var buses: [FleetMember.SharingBus] = []
+    /// The requests that have come to their end.
+    var answers: [(FleetMember.Request, FleetCore.Outcome)] = []
     var onEnd: (@Sendable () -> Void)?
     /// A failure to log.
     var failure: FleetError?
@@ -335,6 +341,7 @@ extension FleetMember.State {
         guard let item = items.popFirst() else { return step }
         step.item = item
         if let number = item.link, number != linkNumber { return step }
+        if let request = item.request { requests.append(request) }
         step.effects = core.handle(item.event, at: time(reading))
         for effect in step.effects {
             switch effect {
@@ -353,12 +360,24 @@ extension FleetMember.State {
             default: break
             }
         }
+        endRequests(&step)
         noteDroppedWords(&step)
         (step.link, step.linkNumber, step.revision) = (link, linkNumber, revision)
         // Released without the lock, with the step.
         if case .disconnected = item.event { link = nil }
         if core.isStopped, core.link == .down { swap(&step.onEnd, &onEnd) }
         return step
+    }
+
+    /// Takes the requests that the core waits for no longer; a member that has stopped takes none.
+    private mutating func endRequests(_ step: inout Step) {
+        guard !requests.isEmpty else { return }
+        let ends = step.effects.reduce(into: [FleetCore.Request: FleetCore.Outcome]()) { ends, effect in
+            if case .settled(let request, let outcome) = effect { ends[request] = outcome }
+        }
+        let ended = requests.filter { request in !core.asked.contains { $0.request == request.request } }
+        step.answers = ended.map { ($0, ends[$0.request] ?? .lost) }
+        requests.removeAll { request in !core.asked.contains { $0.request == request.request } }
     }
 
     /// Sets the failure of a node whose words the broker drops, until it shows one.

@@ -118,7 +118,8 @@ struct FleetTriggerCommand: ParsableCommand {
             connected never hear of it. What a name means is up to the nodes: `retry-now` makes services of `serve --announce` try \
             waiting commands of their queues at once.
 
-            A broker with an access list drops what a client may not publish, and does not say so.
+            A broker with an access list drops what a client may not publish, and does not say so: the command ends with 77 if the \
+            broker has not shown it the trigger within 10 s.
             """)
 
     @OptionGroup var visit: FleetVisitOptions
@@ -240,7 +241,7 @@ enum FleetProgram {
     private static func failure(_ error: any Error) -> FleetFailure {
         switch error {
         case let failure as FleetFailure: failure
-        case let error as FleetError: FleetFailure(.unknown, "\(error)")
+        case let error as FleetError: FleetFailure(error.code == .notHeard ? .notPermitted : .unknown, "\(error)")
         default: FleetFailure(.unknown, "\(error)")
         }
     }

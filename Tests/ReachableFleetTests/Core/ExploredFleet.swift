@@ -192,6 +192,7 @@ struct FleetFingerprint: Hashable {
         var entries: [FleetName: Roster.Entry]
         var heard: [TriggerInbox.Series: UInt64]
         var pending: [Int64]
+        var asked: [FleetCore.Request: Int64]
     }
 
     private struct Session: Hashable {
@@ -236,7 +237,8 @@ struct FleetFingerprint: Hashable {
                         look: core.roster.isCurrent ? -1 : until(core.looksAt),
                         lastHeard: core.roster.isCurrent ? -1 : age(core.lastHeard, most: FleetCore.stillness),
                         entries: core.roster.entries,
-                        heard: core.inbox.heard, pending: core.inbox.pending.map { until($0.time) })
+                        heard: core.inbox.heard, pending: core.inbox.pending.map { until($0.time) },
+                        asked: Dictionary(uniqueKeysWithValues: core.asked.map { ($0.request, until($0.end)) }))
                 })
         }
     }

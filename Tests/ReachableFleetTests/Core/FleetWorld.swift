@@ -287,7 +287,7 @@ struct FleetWorld {
             if trigger.deadline < instant.wall { throw Broken(description: "machine \(index) acts too late") }
             machines[index].fired.append(trigger)
         case .advise(let advice, let destination): machines[index].turns[destination]?.take(advice, at: now)
-        case .refused: break
+        case .settled: break
         }
         return nil
     }

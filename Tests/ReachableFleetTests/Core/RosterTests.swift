@@ -266,8 +266,11 @@ import Testing
         member.hear(Member.word(.lost, epoch: 9), of: "other")
         let topic = FleetTopic.status(Member.name("other")).text(site: Member.site)
         let effects = member.send(.forget(Member.name("other")))
-        #expect(effects == [.publish(FleetMessage(topic: topic, payload: [], isRetained: true))])
+        #expect(effects.first == .publish(FleetMessage(topic: topic, payload: [], isRetained: true)))
+        member.hear([], of: "third")
+        #expect(!member.effects.contains { if case .settled = $0 { true } else { false } })
         member.hear([], of: "other")
+        #expect(member.has(.settled(.forget(Member.name("other")), .shown)))
         #expect(member.changes.last == .removed(Member.name("other")))
         #expect(member.picture.nodes.count == 1)
         // A reinstalled node begins again.
@@ -278,7 +281,7 @@ import Testing
 
     @Test func forgettingNeedsConnection() throws {
         var member = try Member()
-        #expect(member.send(.forget(Member.name("other"))).contains(.refused(Member.name("other"))))
+        #expect(member.send(.forget(Member.name("other"))).contains(.settled(.forget(Member.name("other")), .lost)))
     }
 
     @Test func nodesAboveLimitAreCounted() throws {

@@ -13,7 +13,7 @@ struct TestMember {
     let node: FleetName
     let run: FleetName
     /// All effects since the last ``takeEffects()``.
-    private var effects: [FleetCore.Effect] = []
+    private(set) var effects: [FleetCore.Effect] = []
     /// The last time that the core asked for.
     private(set) var wakeAt = BusTime.never
 

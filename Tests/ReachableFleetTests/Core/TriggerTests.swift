@@ -142,8 +142,39 @@ import Testing
         #expect(member.core.sentTriggers == 2)
     }
 
+    @Test func ownTriggerEndsTheRequest() throws {
+        var member = try joined()
+        member.send(.trigger(Member.name("now"), within: .seconds(30)))
+        member.hear(trigger(1), name: "now")
+        member.hear(trigger(1, sender: "run"), name: "later")
+        #expect(!member.has(.settled(.trigger(Member.name("now")), .shown)))
+        member.hear(trigger(1, sender: "run"), name: "now")
+        #expect(member.has(.settled(.trigger(Member.name("now")), .shown)))
+        member.pass(.seconds(60))
+        #expect(!member.has(.settled(.trigger(Member.name("now")), .hidden)))
+    }
+
+    @Test func triggerThatTheBrokerDropsIsHidden() throws {
+        var member = try joined()
+        member.send(.trigger(Member.name("now"), within: .seconds(30)))
+        member.pass(.seconds(5))
+        // Another one of the name waits for its own time.
+        member.send(.trigger(Member.name("now"), within: .seconds(30)))
+        member.pass(.milliseconds(9_999))
+        #expect(!member.has(.settled(.trigger(Member.name("now")), .hidden)))
+        member.pass(.milliseconds(1))
+        #expect(member.has(.settled(.trigger(Member.name("now")), .hidden)) && member.core.asked.isEmpty)
+    }
+
+    @Test func lostConnectionEndsTheRequest() throws {
+        var member = try joined()
+        member.send(.trigger(Member.name("now"), within: .seconds(30)))
+        #expect(member.send(.disconnected).contains(.settled(.trigger(Member.name("now")), .lost)))
+        #expect(member.core.asked.isEmpty)
+    }
+
     @Test func triggerNeedsConnection() throws {
         var member = try Member()
-        #expect(member.send(.trigger(Member.name("now"), within: .seconds(1))).contains(.refused(Member.name("now"))))
+        #expect(member.send(.trigger(Member.name("now"), within: .seconds(1))).contains(.settled(.trigger(Member.name("now")), .lost)))
     }
 }

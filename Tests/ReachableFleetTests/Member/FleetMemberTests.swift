@@ -376,8 +376,48 @@ import Testing
         try await TestWorld().run { world in
             let member = try SimulatedFleet(world).member(nas)
             let retry = TestMember.name("retry")
-            await #expect(throws: FleetError(.notConnected, subject: "retry")) { try await member.trigger(retry) }
-            await #expect(throws: FleetError(.notConnected, subject: "nas")) { try await member.forget(nas) }
+            await #expect(throws: FleetError(.notConnected, subject: "the trigger retry")) { try await member.trigger(retry) }
+            await #expect(throws: FleetError(.notConnected, subject: "the end of nas")) { try await member.forget(nas) }
+        }
+    }
+
+    @Test func requestsThatTheBrokerDropsFail() async throws {
+        try await withMembers { world, fleet, member, _ in
+            fleet.dropMessages(of: nas)
+            let errors = Rendezvous([FleetError]())
+            let asking = world.start {
+                do throws(FleetError) { try await member.trigger(TestMember.name("retry")) } catch {
+                    errors.change { $0.append(error) }
+                }
+                do throws(FleetError) { try await member.forget(kiosk) } catch { errors.change { $0.append(error) } }
+            }
+            await world.settle()
+            await world.clock.advance(by: .milliseconds(9_999))
+            #expect(errors.value.isEmpty)
+            await world.clock.advance(by: .milliseconds(1))
+            await world.clock.advance(by: .seconds(10))
+            await asking.value
+            #expect(errors.value.map(\.code) == [.notHeard, .notHeard])
+            #expect(errors.value.map(\.subject).map { $0.contains("; next: let this client write reach/v1/site/") } == [true, true])
+        }
+    }
+
+    @Test func stoppedMemberEndsRequests() async throws {
+        try await TestWorld().run { world in
+            let fleet = SimulatedFleet(world)
+            fleet.dropMessages(of: nas)
+            let member = try fleet.member(nas)
+            let running = world.start { await member.run() }
+            await world.clock.advance(by: .seconds(6))
+            let asking = world.start { () -> FleetError? in
+                do throws(FleetError) { try await member.forget(kiosk) } catch { return error }
+                return nil
+            }
+            await world.settle()
+            running.cancel()
+            await running.value
+            #expect(await asking.value?.code == .notConnected)
+            await #expect(throws: FleetError(.notConnected, subject: "the end of kiosk")) { try await member.forget(kiosk) }
         }
     }
 
