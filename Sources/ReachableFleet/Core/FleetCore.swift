@@ -25,7 +25,7 @@ package struct FleetCore: Sendable {
     /// The longest wait for the broker to show a request to the one who made it.
     static let showing = Duration.seconds(10)
 
-    /// What an operator asks of a site.
+    /// A request of an operator to the site.
     package enum Request: Hashable, Sendable {
         case trigger(FleetName)
         case forget(FleetName)

@@ -375,9 +375,11 @@ extension FleetMember.State {
         let ends = step.effects.reduce(into: [FleetCore.Request: FleetCore.Outcome]()) { ends, effect in
             if case .settled(let request, let outcome) = effect { ends[request] = outcome }
         }
-        let ended = requests.filter { request in !core.asked.contains { $0.request == request.request } }
-        step.answers = ended.map { ($0, ends[$0.request] ?? .lost) }
-        requests.removeAll { request in !core.asked.contains { $0.request == request.request } }
+        let open = Set(core.asked.map(\.request))
+        for request in requests where !open.contains(request.request) {
+            step.answers.append((request, ends[request.request] ?? .lost))
+        }
+        requests.removeAll { !open.contains($0.request) }
     }
 
     /// Sets the failure of a node whose words the broker drops, until it shows one.

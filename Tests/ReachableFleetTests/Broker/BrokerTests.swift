@@ -216,6 +216,24 @@ struct BrokerTests {
         }
     }
 
+    @Test(arguments: BrokerKind.allCases) func forgottenNodeIsGone(kind: BrokerKind) async throws {
+        let broker = try TestBroker(kind)
+        try await BrokerSession.run(broker) { session, observer in
+            let probe = try ProbeMember(broker.url, "site", "old")
+            await observer.until("old", is: .online)
+            probe.kill()
+            await observer.until("old", is: .lost)
+            try await observer.forget(TestMember.name("old"))
+            #expect(observer.node("old") == nil)
+            let later = try session.member(nil)
+            let running = Task { await later.run() }
+            await later.until(\.isCurrent)
+            #expect(later.nodes.nodes.isEmpty)
+            running.cancel()
+            await running.value
+        }
+    }
+
     // MARK: - Failures
 
     @Test func everyFailureHasASentence() async throws {

@@ -175,6 +175,7 @@ import Testing
 
     @Test func triggerNeedsConnection() throws {
         var member = try Member()
-        #expect(member.send(.trigger(Member.name("now"), within: .seconds(1))).contains(.settled(.trigger(Member.name("now")), .lost)))
+        #expect(
+            member.send(.trigger(Member.name("now"), within: .seconds(1))).contains(.settled(.trigger(Member.name("now")), .lost)))
     }
 }

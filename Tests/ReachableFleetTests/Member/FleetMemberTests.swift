@@ -398,7 +398,8 @@ import Testing
             await world.clock.advance(by: .seconds(10))
             await asking.value
             #expect(errors.value.map(\.code) == [.notHeard, .notHeard])
-            #expect(errors.value.map(\.subject).map { $0.contains("; next: let this client write reach/v1/site/") } == [true, true])
+            #expect(
+                errors.value.map(\.subject).map { $0.contains("; next: let this client write reach/v1/site/") } == [true, true])
         }
     }
 
