@@ -25,7 +25,9 @@ import Testing
         Setting(name: "one destination that fails first", disturbances: [.failure: 2], destinations: ["x"]),
         Setting(name: "two destinations", disturbances: [.failure: 1]),
         Setting(name: "two destinations between two edges", disturbances: [:], isBetweenEdges: true),
-        Setting(name: "a crash or a cut", disturbances: [.crash: 1, .cut: 1, .lateness: 1], destinations: ["x"]),
+        Setting(name: "a crash and a cut", disturbances: [.crash: 1, .cut: 1], destinations: ["x"]),
+        Setting(name: "a crash and late time", disturbances: [.crash: 1, .lateness: 1], destinations: ["x"]),
+        Setting(name: "a cut and late time", disturbances: [.cut: 1, .lateness: 1], destinations: ["x"]),
         Setting(name: "a restart of the broker", disturbances: [.restart: 1, .failure: 1], destinations: ["x"]),
         Setting(name: "lies", disturbances: [.lie: 2, .lateness: 1], destinations: ["x"]),
     ]
