@@ -87,6 +87,7 @@ package struct FleetCore: Sendable {
         case fire(FleetTrigger)
         /// Tells the buses of this machine what follows from the words of others.
         case advise(SiteAdvice, destination: String)
+        /// A request has ended.
         case settled(Request, Outcome)
     }
 
