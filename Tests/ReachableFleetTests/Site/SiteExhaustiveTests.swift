@@ -12,7 +12,8 @@ import Testing
 /// machine tries a destination within 5 s before one is answered; its own retries do not count. Within 1 s of the moment at which
 /// the number of edges changes there may be two.
 ///
-/// `FLEET_EXPLORE_WHOLE` explores all states, and `FLEET_EXPLORE`, a number, this many; use them with optimization.
+/// `FLEET_EXPLORE` explores this many states of each setting, and `FLEET_EXPLORE_WHOLE` all; use them with optimization. Two of a
+/// crash, a cut and late time reach more than 3 million states, which takes hours and 16 GB; the other settings take 10 minutes.
 @Suite(.serialized, .timeLimit(.minutes(60)), .computing) struct SiteExhaustiveTests {
     private typealias Setting = ExploredSite.Setting
 
@@ -25,9 +26,10 @@ import Testing
         Setting(name: "one destination that fails first", disturbances: [.failure: 2], destinations: ["x"]),
         Setting(name: "two destinations", disturbances: [.failure: 1]),
         Setting(name: "two destinations between two edges", disturbances: [:], isBetweenEdges: true),
-        Setting(name: "a crash and a cut", disturbances: [.crash: 1, .cut: 1], destinations: ["x"]),
-        Setting(name: "a crash and late time", disturbances: [.crash: 1, .lateness: 1], destinations: ["x"]),
-        Setting(name: "a cut and late time", disturbances: [.cut: 1, .lateness: 1], destinations: ["x"]),
+        Setting(name: "a crash", disturbances: [.crash: 1], destinations: ["x"]),
+        Setting(name: "a cut", disturbances: [.cut: 1], destinations: ["x"]),
+        Setting(
+            name: "two of a crash, a cut and late time", disturbances: [.crash: 1, .cut: 1, .lateness: 1], destinations: ["x"]),
         Setting(name: "a restart of the broker", disturbances: [.restart: 1, .failure: 1], destinations: ["x"]),
         Setting(name: "lies", disturbances: [.lie: 2, .lateness: 1], destinations: ["x"]),
     ]
