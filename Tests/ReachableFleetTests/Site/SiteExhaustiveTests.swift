@@ -28,6 +28,8 @@ import Testing
         Setting(name: "two destinations between two edges", disturbances: [:], isBetweenEdges: true),
         Setting(name: "a crash", disturbances: [.crash: 1], destinations: ["x"]),
         Setting(name: "a cut", disturbances: [.cut: 1], destinations: ["x"]),
+        Setting(name: "a crash, two destinations", disturbances: [.crash: 1]),
+        Setting(name: "a cut, two destinations", disturbances: [.cut: 1]),
         Setting(
             name: "two of a crash, a cut and late time", disturbances: [.crash: 1, .cut: 1, .lateness: 1], destinations: ["x"]),
         Setting(name: "a restart of the broker", disturbances: [.restart: 1, .failure: 1], destinations: ["x"]),
