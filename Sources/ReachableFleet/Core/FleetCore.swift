@@ -148,7 +148,7 @@ package struct FleetCore: Sendable {
     /// Decides about an event.
     package mutating func handle(_ event: Event, at now: FleetInstant) -> [Effect] {
         defer { effects = [] }
-        guard !isStopped || event.isOfLink else { return [] }
+        guard !isStopped || event.isTakenWhenStopped else { return [] }
         take(event, at: now)
         if !isStopped {
             announce(at: now)
@@ -469,10 +469,10 @@ package struct FleetCore: Sendable {
 }
 
 extension FleetCore.Event {
-    /// True for the events that a stopped member still needs.
-    fileprivate var isOfLink: Bool {
+    /// True for the events of the connection, and for requests, which need an end.
+    fileprivate var isTakenWhenStopped: Bool {
         switch self {
-        case .disconnected, .connecting: true
+        case .disconnected, .connecting, .trigger, .forget: true
         default: false
         }
     }

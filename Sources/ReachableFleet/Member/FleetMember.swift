@@ -357,29 +357,18 @@ extension FleetMember.State {
                 }
             case .fire: step.triggerListeners = triggerListeners.listeners(to: 0)
             case .advise: step.buses = Array(buses.values)
+            case .settled(let request, let outcome):
+                step.answers += requests.filter { $0.request == request }.map { ($0, outcome) }
+                requests.removeAll { $0.request == request }
             default: break
             }
         }
-        endRequests(&step)
         noteDroppedWords(&step)
         (step.link, step.linkNumber, step.revision) = (link, linkNumber, revision)
         // Released without the lock, with the step.
         if case .disconnected = item.event { link = nil }
         if core.isStopped, core.link == .down { swap(&step.onEnd, &onEnd) }
         return step
-    }
-
-    /// Takes the requests that the core waits for no longer; a member that has stopped takes none.
-    private mutating func endRequests(_ step: inout Step) {
-        guard !requests.isEmpty else { return }
-        let ends = step.effects.reduce(into: [FleetCore.Request: FleetCore.Outcome]()) { ends, effect in
-            if case .settled(let request, let outcome) = effect { ends[request] = outcome }
-        }
-        let open = Set(core.asked.map(\.request))
-        for request in requests where !open.contains(request.request) {
-            step.answers.append((request, ends[request.request] ?? .lost))
-        }
-        requests.removeAll { !open.contains($0.request) }
     }
 
     /// Sets the failure of a node whose words the broker drops, until it shows one.

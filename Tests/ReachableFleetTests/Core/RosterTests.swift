@@ -266,7 +266,10 @@ import Testing
         member.hear(Member.word(.lost, epoch: 9), of: "other")
         let topic = FleetTopic.status(Member.name("other")).text(site: Member.site)
         let effects = member.send(.forget(Member.name("other")))
-        #expect(effects.first == .publish(FleetMessage(topic: topic, payload: [], isRetained: true)))
+        #expect(
+            effects == [
+                .publish(FleetMessage(topic: topic, payload: [], isRetained: true)), .wake(at: member.now + FleetCore.showing),
+            ])
         member.hear([], of: "third")
         #expect(!member.effects.contains { if case .settled = $0 { true } else { false } })
         member.hear([], of: "other")
