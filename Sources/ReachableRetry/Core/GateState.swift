@@ -461,7 +461,8 @@ struct GateTable: Sendable {
 
     /// A gate that exists.
     subscript(index: Int32) -> GateState {
-        _read { yield gates[Int(index)] }
+        // Not `_read`: without the optimizer, compiler 6.3.1 then releases the queues of a gate once too often.
+        get { gates[Int(index)] }
         // In place, because its queues are long.
         _modify { yield &gates[Int(index)] }
     }
