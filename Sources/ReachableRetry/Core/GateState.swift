@@ -461,7 +461,7 @@ struct GateTable: Sendable {
 
     /// A gate that exists.
     subscript(index: Int32) -> GateState {
-        // Not `_read`: without the optimizer, compiler 6.3.1 then releases the queues of a gate once too often.
+        // Not `_read`: debug builds of compiler 6.3.1 crashed with it where a copy of the queues ended.
         get { gates[Int(index)] }
         // In place, because its queues are long.
         _modify { yield &gates[Int(index)] }
