@@ -148,6 +148,8 @@ package final class ChildSupervisor: Sendable {
         // SIGCHLD stays pending: it may announce an end after the check above.
         while let signal = nextSignal(signals, within: .zero) { take(signal, &supervision, &running, at: now) }
         let descendants = supervision.needsDescendants ? ProcessTable.descendants(excluding: state.withLock(\.others)) : nil
+        // Those that ended since are adopted by now: an ended attempt leaves no zombie.
+        if descendants?.isEmpty == true { reap(&supervision, at: now) }
         perform(supervision.step(descendants, at: now), &running)
     }
 
