@@ -461,7 +461,7 @@ struct GateTable: Sendable {
 
     /// A gate that exists.
     subscript(index: Int32) -> GateState {
-        // Not `_read`: debug builds of compiler 6.3.1 crashed with it where a copy of the queues ended.
+        // Not `_read`: compiler 6.3.1 without the optimizer would release the queues in the freed frame of the coroutine.
         get { gates[Int(index)] }
         // In place, because its queues are long.
         _modify { yield &gates[Int(index)] }
