@@ -83,9 +83,10 @@ public final class PostgreSQLStore: JobStore {
         }
     }
 
-    /// Installs the tables and functions, one installation at a time.
+    /// Installs the tables and functions, one installation of a schema at a time.
     static func install(on connection: PostgreSQLConnection) async throws(PostgreSQLFailure) {
-        for statement in ["BEGIN", "SELECT pg_advisory_xact_lock(1919246592, 0)"] { _ = try await connection.query(statement) }
+        let lock = "SELECT pg_advisory_xact_lock(1919246592, coalesce(hashtext(current_schema()), 0))"
+        for statement in ["BEGIN", lock] { _ = try await connection.query(statement) }
         if try await connection.query("SELECT to_regclass('reachable_clock') IS NOT NULL").bool(0, 0) == true {
             try check(try await connection.query("SELECT schema FROM reachable_clock").int(0, 0) ?? 0)
         }
