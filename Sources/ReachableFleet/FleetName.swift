@@ -30,6 +30,6 @@ public struct FleetName: Hashable, Comparable, Sendable, CustomStringConvertible
     /// The name.
     public var description: String { text }
 
-    /// Orders by bytes, on every machine the same.
-    public static func < (left: FleetName, right: FleetName) -> Bool { left.text.utf8.lexicographicallyPrecedes(right.text.utf8) }
+    /// Orders by bytes, on every machine the same: all are ASCII.
+    public static func < (left: FleetName, right: FleetName) -> Bool { left.text < right.text }
 }

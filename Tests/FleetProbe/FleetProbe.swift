@@ -84,9 +84,20 @@ import ReachableRetry
         await withTaskGroup(of: Void.self) { group in
             for member in members {
                 group.addTask {
-                    for await _ in member.changes {
-                        let picture = member.nodes
-                        if picture.isCurrent, picture.nodes.count(where: { $0.state == .online }) >= members.count { return }
+                    // All nodes are read once for each connection only: at each change a thousand members would read a million.
+                    var (isCurrent, online, last) = (false, Set<FleetName>(), UInt64(0))
+                    for await change in member.changes {
+                        switch change.kind {
+                        case .node(let node) where change.sequence == last + 1:
+                            if node.state == .online { online.insert(node.name) } else { online.remove(node.name) }
+                        case .removed(let name) where change.sequence == last + 1: online.remove(name)
+                        default:
+                            let picture = member.nodes
+                            isCurrent = picture.isCurrent
+                            online = Set(picture.nodes.lazy.filter { $0.state == .online }.map(\.name))
+                        }
+                        last = change.sequence
+                        if isCurrent, online.count >= members.count { return }
                     }
                 }
             }

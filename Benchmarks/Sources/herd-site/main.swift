@@ -53,7 +53,8 @@ for hosts in [1, arguments[0]] {
     for isShared in [false, true] {
         (setup.hosts, setup.isShared) = (hosts, isShared)
         let site = try HerdSite(setup)
-        for (name, change, goal) in cases {
+        // Without words, and with one machine, neither the broker nor liars matter.
+        for (name, change, goal) in isShared && hosts > 1 ? cases[...] : cases.prefix(2) {
             for seed in 1...arguments[1] {
                 var copy = site
                 let figures = try copy.run { setup in

@@ -124,9 +124,8 @@ struct Roster: Sendable {
     // MARK: - Reading
 
     /// Returns a node as people see it; `nil` for one without a word.
-    func node(_ name: FleetName, at now: FleetInstant) -> FleetNode? { entries[name].map { node(name, $0, at: now) } }
-
-    private func node(_ name: FleetName, _ entry: Entry, at now: FleetInstant) -> FleetNode {
+    func node(_ name: FleetName, at now: FleetInstant) -> FleetNode? {
+        guard let entry = entries[name] else { return nil }
         let word = entry.word
         return FleetNode(
             name: name, state: isCurrent && !entry.isStale ? word.state : .unknown, lastState: word.state, reason: word.reason,
@@ -143,7 +142,8 @@ struct Roster: Sendable {
 
     /// Returns all nodes, ordered by name.
     func nodes(at now: FleetInstant) -> [FleetNode] {
-        entries.sorted { $0.key < $1.key }.map { node($0.key, $0.value, at: now) }
+        // Names alone are sorted: entries are ten times as large.
+        entries.keys.sorted().compactMap { node($0, at: now) }
     }
 
     /// Returns the level of a node's condition.
