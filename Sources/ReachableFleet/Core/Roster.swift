@@ -142,7 +142,7 @@ struct Roster: Sendable {
 
     /// Returns all nodes, ordered by name.
     func nodes(at now: FleetInstant) -> [FleetNode] {
-        // Names alone are sorted: entries are ten times as large.
+        // Names alone are sorted: with their entries they are several times as large.
         entries.keys.sorted().compactMap { node($0, at: now) }
     }
 
