@@ -182,8 +182,9 @@ struct Announcer: Sendable {
         guard let due, due <= now.time else { return .none }
         lastStep = now.time
         if needsHigherEpoch {
-            // Only a word that stands needs an end. Before its first word the stored one may be the only one to tell the epoch.
-            let stands = session?.word != nil && session?.isOverwritten == false
+            // Only a word that may stand needs an end. Before its first word the stored one may be the only one to tell the epoch.
+            // What came before the topic has shown the word may be older than it.
+            let stands = session.map { $0.word != nil && !($0.isConfirmed && $0.isOverwritten) } == true
             return .renew(stands ? makeWord(.lost, since: now.seconds) : nil)
         }
         return .publish(makeWord(verdict.state, reason: verdict.reason, since: verdict.since))

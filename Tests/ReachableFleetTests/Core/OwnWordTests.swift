@@ -167,6 +167,19 @@ import Testing
         #expect(other.words.isEmpty && other.has(.disconnect))
     }
 
+    @Test(arguments: [true, false]) func renewalEndsOwnWordThatMayStand(isConfirmed: Bool) throws {
+        var member = try Member()
+        try member.join()
+        member.pass(.seconds(5))
+        member.send(.verdict(.offline, reason: "noCarrier"))
+        if isConfirmed { try member.echo() }
+        // The goodbye of another machine with the name came before the change, unless the topic has shown the change.
+        member.hear(Member.word(.disconnected, epoch: 1))
+        member.pass(.seconds(1))
+        #expect(member.words.map(\.state) == (isConfirmed ? [.offline] : [.offline, .lost]))
+        #expect(member.has(.disconnect))
+    }
+
     @Test func wordWaitsForSubscription() throws {
         var member = try Member()
         member.send(.connecting)
