@@ -49,6 +49,8 @@ struct Announcer: Sendable {
         var isConfirmed = false
         /// True if the own topic has shown something else since.
         var isOverwritten = false
+        /// True if the last word that was said may be the topic's last one, also after another machine has taken the name.
+        var mayStand = false
     }
 
     private let run: FleetName
@@ -101,9 +103,9 @@ struct Announcer: Sendable {
 
     /// Returns the last word of a session that ends in order; `nil` while another machine has the name.
     mutating func farewell(at now: FleetInstant) -> FleetWord? {
-        // While the machine is silent, the topic is another one's. Before its first word it may still be that of a run that
-        // crashed, which nothing else would end; another machine that is there repeats its word.
-        guard session != nil, silentUntil <= now.time else { return nil }
+        // While the machine is silent, the topic is another one's, unless this one's word came later. Before its first word it may
+        // still be that of a run that crashed, which nothing else would end. Another machine that is there repeats its word.
+        guard let session, silentUntil <= now.time || session.mayStand else { return nil }
         return makeWord(.disconnected, since: now.seconds)
     }
 
@@ -129,6 +131,9 @@ struct Announcer: Sendable {
             (session.isConfirmed, session.isOverwritten) = (true, false)
             return nil
         }
+        // What comes before the word was read may be older than it.
+        if session.isConfirmed, !isOfSession, !isRetained { session.mayStand = false }
+        if isOfSession, session.word == nil, word?.sequence == sequence { session.isConfirmed = true }
         // An earlier word of this session: the last one is still on its way.
         if isOfSession, !session.isConfirmed { return nil }
         // A stored message was there before the session's word.
@@ -183,9 +188,7 @@ struct Announcer: Sendable {
         lastStep = now.time
         if needsHigherEpoch {
             // Only a word that may stand needs an end. Before its first word the stored one may be the only one to tell the epoch.
-            // What came before the topic has shown the word may be older than it.
-            let stands = session.map { $0.word != nil && !($0.isConfirmed && $0.isOverwritten) } == true
-            return .renew(stands ? makeWord(.lost, since: now.seconds) : nil)
+            return .renew(session?.mayStand == true ? makeWord(.lost, since: now.seconds) : nil)
         }
         return .publish(makeWord(verdict.state, reason: verdict.reason, since: verdict.since))
     }
@@ -197,7 +200,7 @@ struct Announcer: Sendable {
         let word = FleetWord(
             epoch: epoch, first: first, run: run, sequence: sequence, state: state, reason: reason, since: since)
         if var session {
-            (session.word, session.isConfirmed, session.isOverwritten) = (word, false, false)
+            (session.word, session.isConfirmed, session.isOverwritten, session.mayStand) = (word, false, false, true)
             self.session = session
         }
         return word

@@ -201,6 +201,7 @@ struct FleetFingerprint: Hashable {
         var word: FleetWord?
         var isConfirmed: Bool
         var isOverwritten: Bool
+        var mayStand: Bool
     }
 
     private let left: [UInt8]
@@ -230,7 +231,7 @@ struct FleetFingerprint: Hashable {
                             Session(
                                 age: $0.subscribed.map { age($0, most: longestWait) }, hasRead: $0.hasRead,
                                 word: $0.word,
-                                isConfirmed: $0.isConfirmed, isOverwritten: $0.isOverwritten)
+                                isConfirmed: $0.isConfirmed, isOverwritten: $0.isOverwritten, mayStand: $0.mayStand)
                         },
                         lastStep: age(announcer.lastStep, most: Announcer.pause), silence: until(announcer.silentUntil),
                         isCurrent: core.roster.isCurrent, kept: until(core.roster.keptUntil),

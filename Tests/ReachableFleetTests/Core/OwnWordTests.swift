@@ -332,6 +332,19 @@ import Testing
         #expect(member.words.isEmpty)
     }
 
+    @Test func silentMachineEndsItsWordThatMayStand() throws {
+        var member = try Member()
+        try member.join()
+        member.pass(.seconds(5))
+        member.send(.verdict(.offline, reason: "noCarrier"))
+        // The word of the earlier machine came before the change, and that machine may be gone before it sees it.
+        member.hear(Member.word(epoch: 1, run: "a", first: 0))
+        #expect(member.core.announcer.silentUntil > member.now)
+        member.hear(Member.word(.offline, epoch: 1, sequence: 2, run: "run", reason: "noCarrier"))
+        member.send(.stop)
+        #expect(member.words.map(\.state) == [.offline, .disconnected])
+    }
+
     static let noRivals: [(name: String, word: FleetWord, isRetained: Bool)] = [
         ("an older word", TestMember.word(epoch: 4, run: "x", first: 3), false),
         ("a will", TestMember.word(.lost, epoch: 6, run: "x", first: 3), false),
