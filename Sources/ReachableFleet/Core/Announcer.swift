@@ -101,7 +101,7 @@ struct Announcer: Sendable {
 
     mutating func disconnected() { session = nil }
 
-    /// Returns the last word of a session that ends in order; `nil` while another machine has the name.
+    /// Returns the last word of a session that ends in order; `nil` while the topic is another machine's.
     mutating func farewell(at now: FleetInstant) -> FleetWord? {
         // While the machine is silent, the topic is another one's, unless this one's word came later. Before its first word it may
         // still be that of a run that crashed, which nothing else would end. Another machine that is there repeats its word.
@@ -145,7 +145,7 @@ struct Announcer: Sendable {
         guard isAnswer, let rival = rival(word) else { return nil }
         if rival.isEarlier {
             silentUntil = now + Self.silence
-            // The topic is the rival's: this session has no word that would need an end.
+            // The name is the rival's: this session has no word to keep up.
             session.word = nil
         }
         return rival
