@@ -231,14 +231,12 @@ BEGIN
 
         -- Others claim the same jobs at the same time: locked ones are passed over, and the search goes on behind them.
         WHILE wanted > 0 LOOP
-            chunk := least(2 * wanted + 50, 1000);
-            SELECT array_agg(c.position ORDER BY c.rank, c.position) FILTER (WHERE c.count <= c.maximum
-                       - (SELECT count(*) FROM reachable_jobs t WHERE has_limits AND t.position = ANY(picked) AND t.lane = c.lane)),
-                   count(*), (array_agg(c.rank ORDER BY c.rank DESC, c.position DESC))[1],
-                   (array_agg(c.position ORDER BY c.rank DESC, c.position DESC))[1]
+            chunk := least(wanted + 50, 1000);
+            SELECT array_agg(c.position) FILTER (WHERE c.count <= c.maximum), count(*),
+                   (array_agg(c.rank))[count(*)], (array_agg(c.position))[count(*)]
             INTO candidates, counted, last_rank, last_position FROM (
-                SELECT f.position, f.rank, f.lane, f.maximum,
-                       row_number() OVER (PARTITION BY f.lane ORDER BY f.rank, f.position) AS count FROM (
+                SELECT f.position, f.rank, f.maximum, row_number() OVER (PARTITION BY f.lane ORDER BY f.rank, f.position) AS count
+                FROM (
                     SELECT d.position, d.rank, s.lane, s.maximum
                     FROM unnest(from_lanes, from_groups, from_edges, from_limits) AS s (lane, number, edge, maximum), LATERAL (
                         SELECT u.position, u.rank FROM reachable_jobs u
@@ -246,7 +244,10 @@ BEGIN
                         AND (u.rank, u.position) > (cursor_rank, cursor_position)
                         AND (s.edge IS NULL OR u.soft_since <= s.edge OR u.soft_until <= moment)
                         ORDER BY u.rank, u.position LIMIT chunk) AS d
-                    ORDER BY d.rank, d.position LIMIT chunk) AS f) AS c;
+                    -- A full lane's other jobs are passed over, however many they are.
+                    WHERE s.maximum > 0
+                    ORDER BY d.rank, d.position LIMIT chunk) AS f
+                ORDER BY f.rank, f.position) AS c;
             EXIT WHEN counted = 0;
             SELECT coalesce(array_agg(f.position) FILTER (WHERE NOT f.has_key), '{}'),
                    array_agg(f.position) FILTER (WHERE f.has_key) INTO places, keyed FROM (
@@ -277,6 +278,12 @@ BEGIN
             cursor_rank := last_rank;
             cursor_position := last_position;
             wanted := least(maximum, 10000) - cardinality(picked);
+            IF has_limits AND wanted > 0 THEN
+                SELECT array_agg(s.maximum - coalesce(t.count, 0) ORDER BY s.place) INTO from_limits
+                FROM unnest(from_lanes, from_limits) WITH ORDINALITY AS s (lane, maximum, place) LEFT JOIN (
+                    SELECT o.lane, count(*) AS count FROM reachable_jobs o WHERE o.position = ANY(places) GROUP BY o.lane
+                ) AS t USING (lane);
+            END IF;
         END LOOP;
         more := more OR EXISTS (
             SELECT FROM unnest(from_lanes, from_groups, from_edges) AS s (lane, number, edge), LATERAL (

@@ -8,21 +8,22 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     w reachable_workers := reachable_valid_worker(worker_);
+    answers boolean[];
+    must_last boolean;
 BEGIN
-    -- That an attempt has begun which must not be repeated is on the disk before it does.
-    IF NOT EXISTS (SELECT FROM reachable_jobs WHERE id = ANY(jobs::uuid[]) AND NOT is_repeatable) THEN
-        PERFORM reachable_relax();
-    END IF;
     -- `coalesce` keeps the planner from the index of running jobs, and the full join from comparing each job with each.
-    RETURN QUERY
-        WITH begun AS (
-            UPDATE reachable_jobs j SET started = j.started + CASE WHEN j.is_started THEN 0 ELSE 1 END, is_started = true
-            FROM unnest(jobs::uuid[], claims) AS t (job, claim)
-            WHERE j.id = t.job AND j.state = 1 AND coalesce(j.worker, 0) = w.number AND j.claim = t.claim
-            AND NOT j.is_cancel_requested
-            RETURNING j.id, j.claim)
-        SELECT begun.id IS NOT NULL FROM unnest(jobs::uuid[], claims) WITH ORDINALITY AS t (job, claim, place)
-        FULL JOIN begun ON begun.id = t.job AND begun.claim = t.claim ORDER BY t.place;
+    WITH begun AS (
+        UPDATE reachable_jobs j SET started = j.started + CASE WHEN j.is_started THEN 0 ELSE 1 END, is_started = true
+        FROM unnest(jobs::uuid[], claims) AS t (job, claim)
+        WHERE j.id = t.job AND j.state = 1 AND coalesce(j.worker, 0) = w.number AND j.claim = t.claim
+        AND NOT j.is_cancel_requested
+        RETURNING j.id, j.claim, j.is_repeatable)
+    SELECT array_agg(begun.id IS NOT NULL ORDER BY t.place), bool_or(NOT begun.is_repeatable) INTO answers, must_last
+    FROM unnest(jobs::uuid[], claims) WITH ORDINALITY AS t (job, claim, place)
+    FULL JOIN begun ON begun.id = t.job AND begun.claim = t.claim;
+    -- That an attempt has begun which must not be repeated is on the disk before it does.
+    IF must_last IS NOT TRUE THEN PERFORM reachable_relax(); END IF;
+    RETURN QUERY SELECT unnest(answers);
 END $$;
 
 -- Makes claimed jobs available again, uncharged: recorded, cancelled or refused.
