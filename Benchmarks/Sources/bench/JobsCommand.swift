@@ -69,7 +69,7 @@ struct JobsCommand: ParsableCommand {
                 try blocking {
                     try await JobsClaims(
                         store: { name in try SQLiteStore(path: "\(path)/\(name).db") },
-                        execute: { store, sql in
+                        execute: { _, store, sql in
                             guard floor_execute(store.path, sql + "PRAGMA wal_checkpoint(TRUNCATE);") == 0 else {
                                 throw BenchError("SQLite has not executed \(sql)")
                             }

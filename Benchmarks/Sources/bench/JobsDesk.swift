@@ -29,6 +29,17 @@ final class JobsDesk<Store: JobStore> {
         _ = try await claim(1)
     }
 
+    /// Adds a job for each of many destinations, and one that may run.
+    func spread(like other: NewJob, to count: Int) async throws {
+        let jobs = (0..<count).map { number in
+            var job = other
+            (job.id, job.destination) = (DurableJobID(), "host\(number)")
+            return job
+        }
+        _ = try await store.push(jobs + [.small()], limit: nil)
+        try await learn()
+    }
+
     // Not inlined: Swift 6.3 crashes while it optimizes such loops.
     @inline(never)
     private func add(_ count: Int, like other: NewJob) async throws {
@@ -52,26 +63,32 @@ final class JobsDesk<Store: JobStore> {
         _ = try await store.push((0..<count).map { _ in .small() }, limit: nil)
     }
 
-    func claim(_ limit: Int) async throws -> Claims { try await claim(limit, from: lanes.filter { $0.kind == "kind" }, edge: nil) }
+    func claim(_ limit: Int) async throws -> Claims { try await claim(limit, from: open("kind")) }
 
     func claimClosed(_ limit: Int, edge: StoreInstant?) async throws -> Claims {
-        try await claim(limit, from: lanes.filter { $0.kind == "closed" }, edge: edge)
+        try await claim(limit, from: open("closed", edge: edge))
     }
 
-    /// Claims the only job and gives it back; returns the microseconds of the claim.
-    func timeClaim() async throws -> Double {
+    /// Claims one job and gives it back; returns the microseconds of the claim.
+    ///
+    /// - Parameter isWide: True if one of the closed lane is claimed with it.
+    func timeClaim(andFirstOfClosed isWide: Bool) async throws -> Double {
+        let lanes = open("kind") + (isWide ? open("closed", limit: 1) : [])
         let start = bench_now()
-        let tickets = try await claim(1).jobs.map(\.ticket)
+        let tickets = try await claim(isWide ? 2 : 1, from: lanes).jobs.map(\.ticket)
         let time = Double(bench_now() - start) / 1000
-        guard tickets.count == 1 else { throw BenchError("the only job was not claimed") }
+        guard tickets.count == (isWide ? 2 : 1) else { throw BenchError("a job was not claimed") }
         try await store.giveBack(tickets, by: worker)
         return time
     }
 
-    private func claim(_ limit: Int, from lanes: [Lane], edge: StoreInstant?) async throws -> Claims {
-        let open = lanes.map { ClaimRequest.Open(lane: $0.id, edge: edge) }
-        return try await store.claim(
-            ClaimRequest(worker: worker, limit: limit, lanes: open, lastKnownLane: self.lanes.last?.id ?? 0))
+    private func open(_ kind: String, limit: Int = .max, edge: StoreInstant? = nil) -> [ClaimRequest.Open] {
+        lanes.filter { $0.kind == kind }.map { ClaimRequest.Open(lane: $0.id, limit: limit, edge: edge) }
+    }
+
+    private func claim(_ limit: Int, from open: [ClaimRequest.Open]) async throws -> Claims {
+        try await store.claim(
+            ClaimRequest(worker: worker, limit: limit, lanes: open, lastKnownLane: lanes.last?.id ?? 0))
     }
 
     /// Runs jobs that do nothing.

@@ -70,8 +70,7 @@ struct PostgreSQLCommand: ParsableCommand {
                 try await store.install()
                 return store
             },
-            execute: { _, sql in
-                let schema = "closed"
+            execute: { schema, _, sql in
                 // As autovacuum does within a minute.
                 _ = try server.ask("SET search_path = \(schema); \(sql)", "VACUUM ANALYZE \(schema).reachable_jobs", "CHECKPOINT")
             },

@@ -68,6 +68,7 @@ DECLARE
     gone_ bigint[] := '{}';
     -- The named lanes that exist, and those of them that no server's order holds.
     named bigint[] := '{}';
+    named_limits bigint[] := '{}';
     named_edges bigint[] := '{}';
     named_holds bigint[] := '{}';
     open_ bigint[] := '{}';
@@ -112,45 +113,47 @@ BEGIN
     paused := EXISTS (SELECT FROM reachable_paused p WHERE p.queue = w.queue);
 
     IF NOT paused THEN
-        FOR r IN
-            SELECT named.number, named.maximum, named.edge, l.id, l.open_by, h.until
-            FROM unnest(lanes_, limits, edges) WITH ORDINALITY AS named (number, maximum, edge, place)
-            LEFT JOIN reachable_lanes l ON l.number = named.number AND l.queue = w.queue
-            LEFT JOIN reachable_holds h ON h.queue = l.queue AND h.scope = l.scope
-                AND coalesce('=' || h.destination, '') = coalesce('=' || l.destination, '') AND h.until > moment
-            ORDER BY named.place
-        LOOP
-            IF r.id IS NULL THEN
-                gone_ := gone_ || r.number;
-                CONTINUE;
-            END IF;
-            -- The first one counts of a lane that is named twice.
-            CONTINUE WHEN r.id = ANY(named);
-            named := named || r.id;
-            named_edges := named_edges || r.edge;
-            named_holds := named_holds || r.until;
-            CONTINUE WHEN r.until IS NOT NULL;
-            open_ := open_ || r.id;
-            has_limits := has_limits OR r.maximum < maximum;
-            from_lanes := from_lanes || r.id;
-            from_groups := from_groups || 0::bigint;
-            from_edges := from_edges || NULL::bigint;
-            from_limits := from_limits || r.maximum;
-        END LOOP;
+        -- All lanes at once, and no search for one of them in an array: a worker may name ten thousand.
+        SELECT coalesce(array_agg(a.number) FILTER (WHERE a.id IS NULL), '{}'),
+               coalesce(array_agg(a.id ORDER BY a.place) FILTER (WHERE a.id IS NOT NULL), '{}'),
+               array_agg(a.maximum ORDER BY a.place) FILTER (WHERE a.id IS NOT NULL),
+               array_agg(a.edge ORDER BY a.place) FILTER (WHERE a.id IS NOT NULL),
+               array_agg(a.until ORDER BY a.place) FILTER (WHERE a.id IS NOT NULL),
+               coalesce(array_agg(a.id ORDER BY a.place) FILTER (WHERE a.is_open), '{}'),
+               array_agg(a.maximum ORDER BY a.place) FILTER (WHERE a.is_open),
+               coalesce(bool_or(a.is_open AND a.maximum < reachable_claim.maximum), false)
+        INTO gone_, named, named_limits, named_edges, named_holds, open_, from_limits, has_limits FROM (
+            SELECT t.*, l.id, l.until, l.id IS NOT NULL AND l.until IS NULL AS is_open FROM (
+                -- The first one counts of a lane that is named twice.
+                SELECT DISTINCT ON (t.number) *
+                FROM unnest(lanes_, limits, edges) WITH ORDINALITY AS t (number, maximum, edge, place)
+                ORDER BY t.number, t.place) AS t
+            -- The limit keeps the planner from comparing each lane with each while it has no statistics of them.
+            LEFT JOIN LATERAL (
+                SELECT l.id, h.until FROM reachable_lanes l
+                LEFT JOIN reachable_holds h ON h.queue = l.queue AND h.scope = l.scope
+                    AND coalesce('=' || h.destination, '') = coalesce('=' || l.destination, '') AND h.until > moment
+                WHERE l.number = t.number AND l.queue = w.queue LIMIT 1) AS l ON true) AS a;
+        from_lanes := open_;
+        from_groups := array_fill(0::bigint, ARRAY[cardinality(open_)]);
+        from_edges := array_fill(NULL::bigint, ARRAY[cardinality(open_)]);
         -- Lanes are open from the first claim that names them: bulk jobs age meanwhile.
         UPDATE reachable_lanes SET open_since = moment, open_by = w.number WHERE id IN (
             SELECT l.id FROM reachable_lanes l WHERE l.id = ANY(open_) AND l.open_by IS NULL FOR UPDATE SKIP LOCKED);
         UPDATE reachable_lanes SET open_time = open_time + greatest(0, moment - open_since), open_since = NULL, open_by = NULL
-        WHERE id IN (SELECT l.id FROM reachable_lanes l WHERE l.open_by = w.number AND l.id <> ALL(open_) FOR UPDATE SKIP LOCKED);
+        WHERE id IN (
+            SELECT l.id FROM reachable_lanes l WHERE l.open_by = w.number AND l.id NOT IN (SELECT unnest(open_))
+            FOR UPDATE SKIP LOCKED);
 
         -- Groups of delays: which bind this worker, and which a reconnect has ended.
         FOR r IN
-            SELECT o.*, n.edge, n.hold, CASE
+            SELECT o.*, n.maximum, n.edge, n.hold, CASE
                 WHEN w.number = ANY(o.workers) THEN 'withheld'
                 WHEN o.first IS NULL OR o.node <> w.node THEN 'voided'
                 WHEN o.first <= n.edge THEN 'voided before'
                 ELSE 'binds' END AS binding
-            FROM unnest(named, named_edges, named_holds) AS n (id, edge, hold) JOIN reachable_outages o ON o.lane = n.id
+            FROM unnest(named, named_limits, named_edges, named_holds) AS n (id, maximum, edge, hold)
+            JOIN reachable_outages o ON o.lane = n.id
             ORDER BY o.lane, o.number
         LOOP
             IF r.binding = 'voided before' AND NOT r.is_closed THEN
@@ -160,8 +163,7 @@ BEGIN
                 from_lanes := from_lanes || r.lane;
                 from_groups := from_groups || r.number;
                 from_edges := from_edges || CASE WHEN r.binding = 'voided before' THEN r.edge END;
-                from_limits := from_limits || (SELECT q.maximum FROM unnest(lanes_, limits) AS q (number, maximum)
-                    JOIN reachable_lanes l ON l.number = q.number WHERE l.id = r.lane LIMIT 1);
+                from_limits := from_limits || r.maximum;
             END IF;
             IF r.binding = 'binds' OR r.binding = 'voided before' AND r.last > r.edge THEN
                 bound_lanes := bound_lanes || r.lane;
