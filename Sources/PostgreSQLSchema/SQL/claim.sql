@@ -187,11 +187,11 @@ BEGIN
             END IF;
         END LOOP;
 
-        -- Jobs whose delays are over.
+        -- Jobs whose delays are over. A plan may be of a time when the table was empty: with EXISTS it may read the whole index.
         FOR r IN
-            SELECT n.id, ranks.rank FROM unnest(open_) AS n (id), generate_series(0, 2) AS ranks (rank)
-            WHERE EXISTS (SELECT FROM reachable_jobs d
-                WHERE d.lane = n.id AND d.rank = ranks.rank AND d.state < 2 AND d.outage IS NULL AND d.due <= moment)
+            SELECT n.id, ranks.rank FROM unnest(open_) AS n (id), generate_series(0, 2) AS ranks (rank), LATERAL (
+                SELECT FROM reachable_jobs d
+                WHERE d.lane = n.id AND d.rank = ranks.rank AND d.state < 2 AND d.outage IS NULL AND d.due <= moment LIMIT 1) AS d
         LOOP
             places := ARRAY(
                 SELECT d.position FROM reachable_jobs d
@@ -209,11 +209,13 @@ BEGIN
 
         -- The first delay that ends later: of held lanes, of delayed jobs, and of the groups that bind.
         SELECT least(
-            (SELECT min(n.hold) FROM unnest(named, named_holds) AS n (id, hold)
-             -- Those of a held lane whose delays have ended were not made ready.
-             WHERE n.hold IS NOT NULL AND (EXISTS (SELECT FROM reachable_jobs d WHERE d.lane = n.id AND d.outage >= 0)
-                OR EXISTS (SELECT FROM generate_series(0, 2) AS ranks (rank), reachable_jobs d WHERE d.lane = n.id
-                           AND d.rank = ranks.rank AND d.state < 2 AND d.outage IS NULL AND d.due <= moment))),
+            (SELECT min(n.hold) FROM unnest(named, named_holds) AS n (id, hold), LATERAL (
+                (SELECT FROM reachable_jobs d WHERE d.lane = n.id AND d.outage >= 0 LIMIT 1) UNION ALL
+                -- Those of a held lane whose delays have ended were not made ready.
+                (SELECT FROM generate_series(0, 2) AS ranks (rank), LATERAL (
+                    SELECT FROM reachable_jobs d WHERE d.lane = n.id AND d.rank = ranks.rank AND d.state < 2
+                    AND d.outage IS NULL AND d.due <= moment LIMIT 1) AS d)) AS d
+             WHERE n.hold IS NOT NULL),
             (SELECT min(greatest(d.due, n.hold, CASE
                 WHEN NOT d.soft_network OR d.soft_since <= n.edge THEN 0
                 WHEN EXISTS (SELECT FROM reachable_outages o

@@ -130,9 +130,9 @@ BEGIN
     PERFORM reachable_relax();
     FOR r IN
         SELECT lanes.id, ends.state, now - ends.kept AS before FROM reachable_lanes lanes,
-        (VALUES (3, keep_succeeded), (4, keep_failed), (2, keep_failed)) AS ends (state, kept)
-        WHERE EXISTS (SELECT FROM reachable_jobs e
-            WHERE e.lane = lanes.id AND e.state > 1 AND e.state = ends.state AND e.ended <= now - ends.kept)
+        (VALUES (3, keep_succeeded), (4, keep_failed), (2, keep_failed)) AS ends (state, kept), LATERAL (
+            SELECT FROM reachable_jobs e
+            WHERE e.lane = lanes.id AND e.state > 1 AND e.state = ends.state AND e.ended <= now - ends.kept LIMIT 1) AS e
     LOOP
         EXIT WHEN deleted >= maximum;
         -- A failed job with followers stays: they wait for it.
