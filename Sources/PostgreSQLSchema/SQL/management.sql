@@ -159,14 +159,16 @@ BEGIN
     RETURN deleted;
 END $$;
 
--- True if a lane has jobs, or a server's order holds its destination.
-CREATE OR REPLACE FUNCTION reachable_is_used(l reachable_lanes) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT EXISTS (SELECT FROM reachable_jobs WHERE lane = l.id AND outage IS NOT NULL)
+-- True if a lane has jobs, or a server's order holds its destination. In PL/pgSQL the planner cannot ask for all lanes at once,
+-- for which it would read the indexes as a whole.
+CREATE OR REPLACE FUNCTION reachable_is_used(l reachable_lanes) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM reachable_jobs WHERE lane = l.id AND outage IS NOT NULL)
         OR EXISTS (SELECT FROM reachable_jobs WHERE lane = l.id AND state < 2 AND outage IS NULL)
         OR EXISTS (SELECT FROM reachable_jobs WHERE lane = l.id AND state > 1)
         OR EXISTS (SELECT FROM reachable_holds h WHERE h.queue = l.queue AND h.scope = l.scope
-                   AND coalesce('=' || h.destination, '') = coalesce('=' || l.destination, ''))
-$$;
+                   AND coalesce('=' || h.destination, '') = coalesce('=' || l.destination, ''));
+END $$;
 
 -- Returns jobs by position; null selects all. prefix: the first digits of the identity.
 CREATE OR REPLACE FUNCTION reachable_find(
