@@ -25,12 +25,14 @@ LANGUAGE sql STABLE AS $$
     SELECT reachable_lock(concat_ws(E'\n', queue, kind, version, scope, destination))
 $$;
 
--- Adds a job behind all others; false if one with its identity is there.
+-- Adds an available job behind all others; false if one with its identity is there.
 --
--- Positions of jobs with one key are in the order of commits: the caller holds the locks of the keys.
-CREATE OR REPLACE FUNCTION reachable_insert(j reachable_jobs) RETURNS boolean LANGUAGE plpgsql AS $$
+-- Positions of jobs with one key are in the order of commits: the caller holds the locks of the keys. clock: the reading of the
+-- lane's clock.
+CREATE OR REPLACE FUNCTION reachable_insert(j reachable_jobs, now bigint, clock bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     mine boolean := false;
+    outage_ bigint;
 BEGIN
     -- Behind a job of this transaction it is blocked for certain: no one else can end that one before the commit. All others are
     -- looked at by claims, which a transaction that stays open must not hold up.
@@ -40,6 +42,10 @@ BEGIN
         ORDER BY o.position DESC LIMIT 1;
     END IF;
     j.is_blocked := coalesce(mine, false);
+    outage_ := reachable_outage(j, now);
+    j.age := reachable_age(j, outage_, clock);
+    j.outage := outage_;
+    j.due := reachable_due(j, now);
     j.position := nextval('reachable_positions');
     INSERT INTO reachable_jobs SELECT j.* ON CONFLICT (id) DO NOTHING;
     RETURN FOUND;
@@ -58,14 +64,15 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqsca
 DECLARE
     now bigint;
     wall bigint;
-    lanes bigint[];
     outcomes text[];
     added text[] := '{}';
     has_keys boolean := EXISTS (SELECT FROM unnest(unique_keys || serial_keys) AS key WHERE key IS NOT NULL);
     lane_of jsonb := '{}';
     name text;
+    lane_ bigint;
     clock bigint;
     r record;
+    n record;
     j reachable_jobs;
     o reachable_jobs;
 BEGIN
@@ -112,61 +119,64 @@ BEGIN
         added := ARRAY(SELECT DISTINCT unnest(queues));
     ELSE
         outcomes := '{}';
-        FOR i IN 1 .. cardinality(ids) LOOP
-            j := NULL;
-            j.id := ids[i]::uuid;
-            IF unique_keys[i] IS NOT NULL THEN
+        -- No subscripts here either.
+        FOR n IN
+            SELECT * FROM unnest(ids::uuid[], queues, kinds, versions, payloads, scopes, destinations, priorities, delays, limits,
+                                 unique_rules, unique_keys, serial_keys, continues_, repeatable, idempotency_keys, traces)
+                WITH ORDINALITY AS t (
+                    id, queue, kind, version, payload, scope, destination, priority, delay, time_limit,
+                    unique_rule, unique_key, serial_key, continues, is_repeatable, idempotency_key, trace, place)
+            ORDER BY place
+        LOOP
+            o := NULL;
+            IF n.unique_key IS NOT NULL THEN
                 -- A push that is repeated, because its first answer was lost, changes nothing.
-                IF EXISTS (SELECT FROM reachable_jobs WHERE id = j.id) THEN
-                    outcomes[i] := 'kept';
+                IF EXISTS (SELECT FROM reachable_jobs WHERE id = n.id) THEN
+                    outcomes[n.place] := 'kept';
                     CONTINUE;
                 END IF;
                 SELECT * INTO o FROM reachable_jobs
-                WHERE queue = queues[i] AND kind = kinds[i] AND unique_key = unique_keys[i] AND state < 2
+                WHERE queue = n.queue AND kind = n.kind AND unique_key = n.unique_key AND state < 2
                 ORDER BY position DESC LIMIT 1;
-                IF FOUND AND unique_rules[i] = 'replace' THEN
+                IF FOUND AND n.unique_rule = 'replace' THEN
                     -- Waits for a claim that is about to commit.
                     SELECT * INTO o FROM reachable_jobs WHERE position = o.position FOR UPDATE;
                     IF o.state > 1 THEN o := NULL; END IF;
-                ELSIF NOT FOUND THEN
-                    o := NULL;
                 END IF;
-                IF o.position IS NOT NULL AND unique_rules[i] = 'keep' THEN
-                    ids[i] := o.id::text;
-                    outcomes[i] := 'kept';
+                IF o.position IS NOT NULL AND n.unique_rule = 'keep' THEN
+                    ids[n.place] := o.id::text;
+                    outcomes[n.place] := 'kept';
                     CONTINUE;
                 END IF;
-                IF o.position IS NOT NULL AND unique_rules[i] = 'replace' AND o.state = 0 AND o.started = 0 THEN
-                    lanes[i] := reachable_lane(queues[i], kinds[i], versions[i], scopes[i], destinations[i]);
+                IF o.position IS NOT NULL AND n.unique_rule = 'replace' AND o.state = 0 AND o.started = 0 THEN
+                    lane_ := reachable_lane(n.queue, n.kind, n.version, n.scope, n.destination);
                     -- Its age counts on the clock of its lane: leave the old one's. A claim finds out whether it is blocked.
                     SELECT reachable_lane_clock(l, now) INTO clock FROM reachable_lanes l WHERE l.id = o.lane;
                     UPDATE reachable_jobs u SET
                         age = reachable_age(u, NULL, clock), outage = NULL, due = NULL, undecodable = NULL, is_blocked = false,
-                        lane = lanes[i], payload = payloads[i], not_before = now + delays[i], deadline = now + limits[i],
-                        idempotency_key = coalesce(idempotency_keys[i], ids[i]), trace = traces[i]
+                        lane = lane_, payload = n.payload, not_before = now + n.delay, deadline = now + n.time_limit,
+                        idempotency_key = coalesce(n.idempotency_key, replace(n.id::text, '-', '')), trace = n.trace
                     WHERE u.position = o.position;
                     PERFORM reachable_schedule(ARRAY[o.position], now);
-                    ids[i] := o.id::text;
-                    outcomes[i] := 'replaced';
+                    ids[n.place] := o.id::text;
+                    outcomes[n.place] := 'replaced';
                     CONTINUE;
                 END IF;
-            ELSE
-                o := NULL;
             END IF;
-            lanes[i] := reachable_lane(queues[i], kinds[i], versions[i], scopes[i], destinations[i]);
-            SELECT queues[i], kinds[i], lanes[i], 0, priorities[i], 2 - priorities[i], 0, false, false, false, false, false,
-                   continues_[i], repeatable[i], 0, 0, 0, 0, 0, 0, now + delays[i], now + limits[i], unique_keys[i], serial_keys[i],
-                   idempotency_keys[i], traces[i], wall, payloads[i]
-            INTO j.queue, j.kind, j.lane, j.state, j.priority, j.rank, j.age, j.is_blocked, j.is_started, j.is_cancel_requested,
+            lane_ := reachable_lane(n.queue, n.kind, n.version, n.scope, n.destination);
+            SELECT reachable_lane_clock(l, now) INTO clock FROM reachable_lanes l WHERE l.id = lane_;
+            SELECT n.id, n.queue, n.kind, lane_, 0, n.priority, 2 - n.priority, 0, false, false, false, false, n.continues,
+                   n.is_repeatable, 0, 0, 0, 0, 0, 0, now + n.delay, now + n.time_limit, n.unique_key, n.serial_key,
+                   n.idempotency_key, n.trace, wall, n.payload
+            INTO j.id, j.queue, j.kind, j.lane, j.state, j.priority, j.rank, j.age, j.is_started, j.is_cancel_requested,
                  j.soft_network, j.has_unknown_outcome, j.continues, j.is_repeatable, j.started, j.charged, j.network_failures,
                  j.failure_index, j.crashes, j.claim, j.not_before, j.deadline, j.unique_key, j.serial_key,
                  j.idempotency_key, j.trace, j.created, j.payload;
-            IF reachable_insert(j) THEN
-                PERFORM reachable_schedule(ARRAY[position], now) FROM reachable_jobs WHERE id = j.id;
-                outcomes[i] := CASE WHEN o.position IS NULL THEN 'added' ELSE 'appended' END;
-                added := added || queues[i];
+            IF reachable_insert(j, now, clock) THEN
+                outcomes[n.place] := CASE WHEN o.position IS NULL THEN 'added' ELSE 'appended' END;
+                added := added || n.queue;
             ELSE
-                outcomes[i] := 'kept';
+                outcomes[n.place] := 'kept';
             END IF;
         END LOOP;
     END IF;

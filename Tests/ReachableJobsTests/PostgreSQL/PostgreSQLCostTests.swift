@@ -4,9 +4,9 @@ import Testing
 
 @testable import ReachableJobs
 
-/// The cost of claims, in pages that the server reads.
+/// The costs of claims and pushes, as the server counts them.
 @Suite(.enabled(if: hasPostgreSQL, "run them with Scripts/postgresql"), .timeLimit(.minutes(5)))
-struct PostgreSQLClaimTests {
+struct PostgreSQLCostTests {
     /// A kind at its limit has thousands of jobs before another kind's.
     @Test(arguments: [1, 0])
     func jobsOfAFullLaneArePassedOver(limit: Int) async throws {
@@ -36,6 +36,35 @@ struct PostgreSQLClaimTests {
         try await push(60_000, "kind", delay: .seconds(1000), bench)
         let after = try await pagesOfClaim(by: worker, bench)
         #expect(after < before + 150, "\(before) pages, and \(after) with the waiting jobs")
+    }
+
+    /// A second version of each row would make the table larger by half.
+    @Test(arguments: ["bulk", "normal"])
+    func jobsWithKeysAreWrittenOnce(priority: String) async throws {
+        let bench = try await PostgreSQLStoreBench()
+        // Inside a transaction the server's counters grow by what the push does alone.
+        _ = try await bench.run("BEGIN")
+        let (updates, inserts) = try await rowsWritten(bench)
+        for number in 0..<10 {
+            try await bench.run(
+                """
+                SELECT reachable_push('kind', '', serial_key => 's\(number)', unique_key => 'u\(number)', priority => $1,
+                    delay => $2::text::interval)
+                """,
+                [.text(priority), .text(number < 5 ? nil : "1 hour")])
+        }
+        #expect(try await rowsWritten(bench) == (updates, inserts + 10))
+        _ = try await bench.run("COMMIT")
+    }
+
+    /// The rows of the table of jobs that the session has updated, and those that it has inserted.
+    private func rowsWritten(_ bench: PostgreSQLStoreBench) async throws -> (Int64, Int64) {
+        let counts = try await bench.run(
+            """
+            SELECT pg_stat_get_xact_tuples_updated(oid), pg_stat_get_xact_tuples_inserted(oid)
+            FROM pg_class WHERE oid = 'reachable_jobs'::regclass
+            """)
+        return (try #require(counts.int(0, 0)), try #require(counts.int(0, 1)))
     }
 
     /// Adds jobs; each has a delay of its own.
