@@ -47,13 +47,15 @@ import ReachableRetry
                 node: $0, site: site, transport: FleetMember.transport(broker), scope: nil, monitor: monitor,
                 bus: RetryBus(monitor), configuration: configuration)
         }
+        // Before it connects: what comes first is not missed.
+        let (changes, triggers) = (members[0].changes, members[0].triggers)
         let running = Task {
             await withTaskGroup(of: Void.self) { group in
                 for member in members { group.addTask { await member.run() } }
             }
         }
         let listening = Task {
-            if count != nil { await report(members) } else { await report(members[0]) }
+            if count != nil { await report(members) } else { await report(changes, triggers, of: members[0]) }
         }
         readRequests(members[0]) { running.cancel() }
         await running.value
@@ -62,11 +64,13 @@ import ReachableRetry
         monitoring.cancel()
     }
 
-    private static func report(_ member: FleetMember) async {
-        let triggers = Task {
-            for await trigger in member.triggers { say("trigger \(trigger.name)") }
+    private static func report(
+        _ changes: AsyncStream<FleetChange>, _ triggers: AsyncStream<FleetTrigger>, of member: FleetMember
+    ) async {
+        let listening = Task {
+            for await trigger in triggers { say("trigger \(trigger.name)") }
         }
-        for await change in member.changes {
+        for await change in changes {
             switch change.kind {
             case .current: say("current " + member.nodes.nodes.map { "\($0.name)=\($0.state.rawValue)" }.joined(separator: " "))
             case .unknown: say("unknown")
@@ -76,7 +80,7 @@ import ReachableRetry
             case .nameInUse(let run, let isSilent): say("nameInUse \(run) \(isSilent ? "silent" : "renews")")
             }
         }
-        triggers.cancel()
+        listening.cancel()
     }
 
     /// Prints when every member shows all of them online.
@@ -119,7 +123,7 @@ import ReachableRetry
                 let name = words.count == 2 ? try? FleetName(words[1]) : nil
                 Task {
                     do {
-                        if let name, words[0] == "trigger" { try await member.trigger(name, within: .seconds(1)) }
+                        if let name, words[0] == "trigger" { try await member.trigger(name) }
                         if let name, words[0] == "forget" { try await member.forget(name) }
                         let counts = member.counts
                         let numbers = [counts.malformed, counts.oversized, counts.foreignVersion, counts.ignoredTriggers]

@@ -33,7 +33,7 @@ struct Bench: Sendable {
     /// Runs the monitor while the body looks.
     func run(_ body: (Bench) async throws -> Void) async throws {
         let running = Task { [monitor] in try await monitor.run() }
-        for await _ in monitor.transitions { break }
+        try await network.untilRunning()
         try await body(self)
         running.cancel()
         try await running.value

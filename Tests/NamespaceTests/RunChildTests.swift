@@ -157,10 +157,10 @@ struct RunChildTests {
     @Test func aSlowAttemptIsEndedAndRetried() async throws {
         let network = try await CabledNetwork.online()
         let child = try network.run(
-            "--attempt-timeout", "200ms", "--attempts", "2", "--backoff", "immediate", "--", "sh", "-c", "echo up; exec sleep 100")
-        var lines: [String] = []
-        for await line in child.lines { lines.append(line) }
-        #expect(lines == ["up", "up"])
+            "--attempt-timeout", "200ms", "--attempts", "2", "--backoff", "immediate", "--summary", "--", "sleep", "100")
+        var messages: [String] = []
+        for await message in child.errors { messages.append(message) }
+        #expect(messages.contains { $0.hasSuffix("attempts: 2, of which failed: 2, broken off by an outage: 0") }, "\(messages)")
         #expect(await child.exitCode() == 124)
     }
 

@@ -22,7 +22,7 @@ struct RunDescendantTests {
     @Test(arguments: escapes) func theDeadlineEndsAllDescendants(script: String) async throws {
         let network = try await CabledNetwork.online()
         let script = script.replacing("exec sleep 0.2", with: "exec sleep 100")
-        let child = try network.run("--deadline", "1s", "--", "sh", "-c", script)
+        let child = try network.run("--deadline", "5s", "--", "sh", "-c", script)
         var lines = child.lines.makeAsyncIterator()
         #expect(await lines.next(isolation: #isolation) == "up")
         #expect(await child.exitCode() == 124)

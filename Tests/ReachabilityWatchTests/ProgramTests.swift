@@ -71,7 +71,7 @@ struct ProgramTests {
 
     @Test(arguments: [
         ["--for", "30s"], ["wait", "--interface", "no-such-cable", "--timeout", "30s", "--verbose"], ["record", "-"],
-        ["run", "--connectivity", "ignore", "--", "sh", "-c", "echo ready >&2; exec sleep 1"],
+        ["run", "--connectivity", "ignore", "--", "sh", "-c", "echo ready >&2; exec sleep 60 2>/dev/null"],
     ]) func sigquitHasItsDefaultAction(_ arguments: [String]) throws {
         // Prevents a core dump in the working directory.
         var limit = rlimit()

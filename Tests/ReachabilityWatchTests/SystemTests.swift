@@ -25,9 +25,12 @@ struct DescriptorOutputTests {
 
     @Test func aMissingReaderIsNoError() throws {
         signal(SIGPIPE, SIG_IGN)
-        let pipe = try Pipe()
-        pipe.closeReadEnd()
-        #expect(throws: OutputFailure.readerGone) { try DescriptorOutput(descriptor: pipe.writeEnd).write("x") }
+        var ends: [Int32] = [0, 0]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
+        defer { for end in ends { close(end) } }
+        // Also for children of other tests that have not executed their program yet, and so have a copy.
+        shutdown(ends[0], Int32(SHUT_RD))
+        #expect(throws: OutputFailure.readerGone) { try DescriptorOutput(descriptor: ends[1]).write("x") }
         #expect(throws: OutputFailure.refused(errno: EBADF)) { try DescriptorOutput(descriptor: -1).write("x") }
         let full = open("/dev/full", O_WRONLY)
         defer { close(full) }

@@ -313,6 +313,20 @@ import Testing
         await first.end()
         #expect(throws: Never.self) { try log() }
     }
+
+    @Test func aChildThatHasNotBegunKeepsNoLock() async throws {
+        let first = try log()
+        // What a child has between fork(2) and execve(2).
+        let copy = try #require(
+            (0..<getdtablesize()).first { descriptor in
+                var (open, named) = (stat(), stat())
+                return fstat(descriptor, &open) == 0 && stat("\(folder.path)/log", &named) == 0 && open.st_ino == named.st_ino
+                    && open.st_dev == named.st_dev
+            }.map { fcntl($0, F_DUPFD_CLOEXEC, 0) })
+        defer { close(copy) }
+        await first.end()
+        #expect(throws: Never.self) { try log() }
+    }
 }
 
 /// `watch` with a log, on a simulated network.

@@ -119,7 +119,8 @@ import Testing
             request.timeoutInterval = 0.25
             let clock = ContinuousClock()
             let start = clock.now
-            let (data, _) = try await exchange.session.data(for: request, retrying: .steady.backoff(.immediate), on: exchange.bus)
+            let (data, _) = try await exchange.session.data(
+                for: request, retrying: .steady.backoff(.immediate).giveUpAfter(maxAttempts: nil), on: exchange.bus)
             #expect(data == Data("ok".utf8) && clock.now - start >= .milliseconds(900))
             let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
             #expect((failed.error as? URLError)?.code == .timedOut && failed.isCharged)

@@ -6,7 +6,7 @@ import Testing
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct DetectionTests {
     /// The kernel waits up to 1 s before the first probe, then 1 s for each probe.
-    private static let patience: Duration = .seconds(10)
+    private static let patience: Duration = .seconds(60)
 
     @Test func modelMatchesKernelDuringAddressDetection() async throws {
         let twins = try await TwinNetworks()

@@ -10,7 +10,7 @@ final class TwinNetworks: Sendable {
     }
 
     /// The time limit for the kernel, which may delay a carrier event for 1 s.
-    static let patience: Duration = .seconds(4)
+    static let patience: Duration = .seconds(60)
 
     let near: Namespace
     let far: Namespace

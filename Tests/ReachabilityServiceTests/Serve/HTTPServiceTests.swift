@@ -58,7 +58,13 @@ import Testing
     @Test func statusShowsTheEvidence() async throws {
         try await ServedNetwork.serving(scopes: [.internet, .host("nas.local")]) { served in
             try served.network.setHost("nas.local", to: "192.0.2.7")
+            let reader = try served.connect()
+            try reader.openEvents()
             try served.pull()
+            // A task tells the page.
+            _ = reader.nextEvent { event in
+                event.contains { $0.contains(#""kinds":["offline"]"#) && $0.contains(#""scope":"internet""#) }
+            }
             let connection = try served.connect()
             let status = try Self.object(connection.answer(to: "/status").body)
             let scopes = try #require(status["scopes"] as? [[String: Any]])

@@ -40,6 +40,9 @@ final class ServeDaemon {
     /// The id of the process, which the shell of ``start(_:setting:history:input:)`` hands on.
     var pid: Int32 { process.processIdentifier }
 
+    /// A setting that gives it seconds to end instead of 100 ms: a service manager, though none hears it (sd_notify(3)).
+    static let withTimeToEnd = "export NOTIFY_SOCKET=@none"
+
     /// Starts it; `setting` is a shell command that comes before.
     func start(
         _ options: [String], setting: String = "true", history: String? = nil, input: FileHandle = .nullDevice

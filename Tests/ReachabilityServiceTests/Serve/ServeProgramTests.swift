@@ -54,7 +54,7 @@ import Testing
     @Test func aSignalEndsItWithOpenStreams() throws {
         let daemon = try ServeDaemon()
         let path = "\(daemon.directory)/s"
-        try daemon.start(["--listen", "unix:\(path)"])
+        try daemon.start(["--listen", "unix:\(path)"], setting: ServeDaemon.withTimeToEnd)
         let url = try #require(daemon.url())
         #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
         let readers = try (0..<20).map { _ in try ServiceConnection(to: url) }
@@ -67,7 +67,8 @@ import Testing
         #expect(readers.allSatisfy { $0.awaitEnd() })
         // The next start knows how long it ran.
         let again = try ServeDaemon()
-        try again.start(["--listen", "unix:\(path)"], history: "\(daemon.directory)/h")
+        try again.start(
+            ["--listen", "unix:\(path)"], setting: ServeDaemon.withTimeToEnd, history: "\(daemon.directory)/h")
         let history = try ServiceConnection(to: #require(again.url())).answer(to: "/history?hours=1").body
         #expect(history.components(separatedBy: #""status":"unknown""#).count == 3, "\(history)")
         again.signal(SIGTERM)

@@ -21,6 +21,8 @@ import Testing
                     }
                 }
                 #expect(monitor.usage == 2 * subscribers)
+                // All have their baselines then.
+                network.announce()
                 for _ in 0..<changes / 2 {
                     try network.pull("eth0")
                     try network.plug("eth0")

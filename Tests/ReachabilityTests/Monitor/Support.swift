@@ -12,8 +12,7 @@ func withMonitor(
     let monitor = ReachabilityMonitor(network, configuration: configuration)
     let running = Task { try await monitor.run() }
     do {
-        // The baseline means that the source delivers.
-        for await _ in monitor.transitions { break }
+        try await network.untilRunning()
         try await body(monitor, network, clock)
     } catch {
         running.cancel()

@@ -14,7 +14,7 @@ import Testing
         let monitor = ReachabilityMonitor(network)
         let early = monitor.condition(for: .address(ip("203.0.113.7")))
         let running = Task { try await monitor.run() }
-        for await _ in monitor.transitions { break }
+        try await network.network.untilRunning()
         #expect(network.watched == [Self.representatives.union([ip("203.0.113.7")])])
 
         let later = monitor.condition(for: .address(ip("::ffff:203.0.113.8")))
@@ -37,7 +37,7 @@ import Testing
         let network = WatchedNetwork()
         let monitor = ReachabilityMonitor(network)
         let running = Task { try await monitor.run() }
-        for await _ in monitor.transitions { break }
+        try await network.network.untilRunning()
         do {
             let condition = monitor.condition(for: .address(ip("203.0.113.7")))
             #expect(condition.state.isSatisfied)
@@ -52,7 +52,7 @@ import Testing
         let network = WatchedNetwork()
         let monitor = ReachabilityMonitor(network)
         let running = Task { try await monitor.run() }
-        for await _ in monitor.transitions { break }
+        try await network.network.untilRunning()
         network.races.store(1, ordering: .relaxed)
         network.network.announce(.rule(isRemoval: false))
         #expect(monitor.path.isSatisfied && network.races.load(ordering: .relaxed) == 0)

@@ -97,15 +97,16 @@ struct HookRunnerTests {
 
     @Test func theEndOfWatchAwaitsTheProgram() async throws {
         hooks.isStubborn.store(true, ordering: .relaxed)
-        var session = session()
-        session.count = 1
+        let session = session()
+        let (signals, signal) = AsyncStream.makeStream(of: Int32.self)
         let order = LineCollector()
         try await withThrowingTaskGroup { group in
-            group.addTask { [session] in
-                #expect(await session.run() == .done)
+            group.addTask {
+                #expect(await session.run(until: signals) == .done)
                 try order.write("watch")
             }
             _ = await hooks.next()
+            signal.yield(15)
             #expect(await hooks.cancellations.first { _ in true } != nil)
             try order.write("hook")
             hooks.finish()
@@ -155,6 +156,10 @@ struct HookRunnerTests {
         hooks.failure.withLock { $0 = HookProblem(description: "fake can be written by other users") }
         hooks.finish()
         #expect(await messages.next() == "fake can be written by other users")
+        hooks.failure.withLock { $0 = nil }
+        try network.plug("eth0")
+        // The end of the last one is known once the next one starts.
+        _ = await hooks.next()
         signal.yield(15)
         #expect(await end == .done)
         #expect(session.hooks?.counts.refused == 2)

@@ -42,22 +42,35 @@ final class SilentServer: Sendable {
     let port: UInt16
     private let descriptor: Int32
 
-    init() throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        (address.sin_family, address.sin_addr.s_addr) = (sa_family_t(AF_INET), UInt32(0x7f00_0001).bigEndian)
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let descriptor = descriptor
-        let isListening = withUnsafeMutablePointer(to: &address) { address in
-            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                bind(descriptor, address, size) == 0 && listen(descriptor, 64) == 0 && getsockname(descriptor, address, &size) == 0
-            }
-        }
-        port = UInt16(bigEndian: address.sin_port)
-        try #require(isListening)
-    }
+    init() throws { (descriptor, port) = try #require(Self.listen(at: 0)) }
 
     deinit { close(descriptor) }
+
+    /// True if a port is free.
+    static func canListen(at port: UInt16) -> Bool {
+        guard let (descriptor, _) = listen(at: port) else { return false }
+        close(descriptor)
+        return true
+    }
+
+    private static func listen(at port: UInt16) -> (descriptor: Int32, port: UInt16)? {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_in()
+        (address.sin_family, address.sin_addr.s_addr) = (sa_family_t(AF_INET), UInt32(0x7f00_0001).bigEndian)
+        address.sin_port = port.bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isListening = withUnsafeMutablePointer(to: &address) { address in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                bind(descriptor, address, size) == 0 && Glibc.listen(descriptor, 64) == 0
+                    && getsockname(descriptor, address, &size) == 0
+            }
+        }
+        guard isListening else {
+            close(descriptor)
+            return nil
+        }
+        return (descriptor, UInt16(bigEndian: address.sin_port))
+    }
 
     /// Returns the next connection; `nil` if none comes within some milliseconds.
     func accept(within milliseconds: Int32) -> Int32? {

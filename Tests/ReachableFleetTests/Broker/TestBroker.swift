@@ -1,5 +1,6 @@
 #if MQTT
 import Foundation
+import Synchronization
 import Testing
 
 /// The brokers that members are tested with.
@@ -41,7 +42,7 @@ final class TestBroker: @unchecked Sendable {
         self.kind = kind
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("fleet-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-        port = try Self.freePort()
+        port = Self.freePort()
         configuration = folder.appendingPathComponent("broker.conf")
         let content = (text ?? Self.open(kind)).replacing("PORT", with: "\(port)").replacing("FOLDER", with: folder.path)
         try Data(content.utf8).write(to: configuration)
@@ -133,7 +134,15 @@ final class TestBroker: @unchecked Sendable {
         output.fileHandleForReading.readabilityHandler = nil
     }
 
-    static func freePort() throws -> UInt16 { try SilentServer().port }
+    private static let lastPort = Atomic(UInt16(10_000 + getpid() % 10_000))
+
+    /// Returns a free port, to each caller another one, and below those that the kernel gives away: it stays free.
+    static func freePort() -> UInt16 {
+        while true {
+            let port = lastPort.add(1, ordering: .relaxed).newValue
+            if SilentServer.canListen(at: port) { return port }
+        }
+    }
 
     static func run(_ program: String, _ arguments: [String], in folder: URL? = nil) throws {
         let process = Process()

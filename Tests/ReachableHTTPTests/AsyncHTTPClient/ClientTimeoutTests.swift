@@ -84,7 +84,7 @@ import Testing
         } _: { exchange, client in
             let events = exchange.bus.events
             let response = try await client.execute(
-                exchange.clientRequest(), retrying: .steady.backoff(.immediate), on: exchange.bus)
+                exchange.clientRequest(), retrying: .steady.backoff(.immediate).giveUpAfter(maxAttempts: nil), on: exchange.bus)
             #expect(try await response.text == "ok")
             let failed = try #require(await events.first { $0.kind == .attemptFailed }?.failure)
             #expect(failed.error as? HTTPClientError == .readTimeout && failed.fault == .unknown && failed.isCharged)

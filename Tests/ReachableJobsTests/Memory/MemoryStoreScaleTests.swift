@@ -2,10 +2,13 @@ import FoundationEssentials
 import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
+import TestTraits
 import Testing
 
 /// The time of a claim does not depend on the jobs that it cannot return.
-@Suite(.timeLimit(.minutes(5)))
+///
+/// Filling the stores keeps threads busy for seconds, and other tests need those of the default pool.
+@Suite(.timeLimit(.minutes(5)), .blocking)
 struct MemoryStoreScaleTests {
     private static let crowd = 50_000
 

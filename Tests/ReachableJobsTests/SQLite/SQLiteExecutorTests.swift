@@ -61,7 +61,7 @@ struct SQLiteExecutorTests {
             return reading()
         }
         var configuration = Configuration()
-        configuration.busyMode = place == .impatientQueue ? .immediateError : .timeout(5)
+        configuration.busyMode = place == .impatientQueue ? .immediateError : .timeout(60)
         let store =
             switch place {
             case .ownFile: try SQLiteStore(path: path, machine: machine)
@@ -154,7 +154,7 @@ struct SQLiteExecutorTests {
     }
 
     @Test func aLockedFileBlocksNoThreadOfTheDefaultPool() async throws {
-        let store = try makeStore()
+        let store = try makeStore(.pool)
         let stranger = try Stranger(
             """
             db = sqlite3.connect(sys.argv[1], isolation_level=None)
