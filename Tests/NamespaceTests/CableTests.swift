@@ -6,8 +6,7 @@ import Testing
 struct CableTests {
     @Test func pulledCableIsOfflineUntilPlugged() async throws {
         let network = try await CabledNetwork()
-        // Duplicate address detection could end at the same moment, and be the cause.
-        try await network.near.ip("link set cable0 addrgenmode none")
+        try await network.stopAddressGeneration()
         try await network.addIPv4()
         try await network.watching { watcher in
             #expect(watcher.path.status == .satisfied && watcher.epoch == 1)
@@ -20,8 +19,7 @@ struct CableTests {
 
     @Test func routesStayGoneAfterLinkComesBack() async throws {
         let network = try await CabledNetwork()
-        // Duplicate address detection could end at the same moment, and be the cause.
-        try await network.near.ip("link set cable0 addrgenmode none")
+        try await network.stopAddressGeneration()
         try await network.addIPv4()
         try await network.watching { watcher in
             let loss = try await watcher.expect(.unsatisfied, .adminDown) { try await network.near.ip("link set cable0 down") }
@@ -129,8 +127,7 @@ struct CableTests {
 
     @Test func renamedInterfaceIsPublished() async throws {
         let network = try await CabledNetwork()
-        // Without duplicate address detection, which could end at the same moment and be the cause.
-        try await network.near.ip("link set cable0 addrgenmode none")
+        try await network.stopAddressGeneration()
         try await network.addIPv4()
         try await network.watching { watcher in
             let change = try await watcher.expect(kinds: .interfaceChanged) {

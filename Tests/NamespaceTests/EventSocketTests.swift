@@ -10,8 +10,7 @@ struct EventSocketTests {
     /// The kernel drops events, and the queue stays empty.
     @Test func deafSocketIsReplaced() async throws {
         let network = try await CabledNetwork()
-        // Without an address of its own making: it would report that one later.
-        try await network.near.ip("link set cable0 addrgenmode none")
+        try await network.stopAddressGeneration()
         try await network.addIPv4()
         try await network.watching { watcher in
             let reader = try #require(try await Self.eventSocket(in: network))

@@ -98,8 +98,7 @@ struct RouteTests {
 
     @Test func policyRuleMayProhibitEverything() async throws {
         let network = try await CabledNetwork()
-        // Duplicate address detection could end at the same moment, and be the cause.
-        try await network.near.ip("link set cable0 addrgenmode none")
+        try await network.stopAddressGeneration()
         try await network.addIPv4()
         try await network.watching { watcher in
             let loss = try await watcher.expect(.unsatisfied, .prohibited) {
@@ -156,9 +155,8 @@ struct RouteTests {
 
     @Test func netconfChangesWhichRouteWins() async throws {
         let network = try await CabledNetwork()
-        // Duplicate address detection could end at the same moment, and be the cause.
-        try await network.near.ip("link set cable0 addrgenmode none")
-        try await network.near.ip("link set cable1 addrgenmode none")
+        try await network.stopAddressGeneration()
+        try await network.stopAddressGeneration(1)
         try await network.addIPv4(0, metric: 100)
         try await network.addIPv4(1, metric: 200)
         let source = KernelTap(KernelNetwork(networkNamespace: network.near.path))

@@ -173,15 +173,7 @@ import Testing
             script: "stty cols 120; export TERM=xterm; set -m; \"$0\" run --interface no-cable -- true; echo \"stopped $?\"; fg; "
                 + "echo \"ended $?\"")
         var screen = TerminalScreen(columns: 120, terminal.read(until: "so far"))
-        terminal.type("\u{1a}")
-        // The line may change once more before the program stops.
-        let text = terminal.read(until: "stopped 148")
-        let stop = try #require(text.firstRange(of: "stopped 148")).upperBound
-        screen.write(String(text[..<stop]))
-        #expect(!screen.rows.contains { $0.contains("so far") }, "\(screen.rows)")
-        // It goes on at once.
-        screen.write(String(text[stop...]))
-        if !text[stop...].contains("so far") { screen.write(terminal.read(until: "so far")) }
+        try terminal.stopAndContinue(&screen, "so far")
         terminal.type("\u{3}")
         screen.write(terminal.read())
         #expect(screen.rows.contains("ended 130") && !screen.rows.contains { $0.contains("so far") }, "\(screen.rows)")

@@ -91,15 +91,7 @@ import Testing
             script: "stty cols 100; export LC_ALL=C.UTF-8 TERM=xterm; set -m; \(Self.command); echo \"stopped $?\"; fg; "
                 + "echo \"ended $?\"")
         var screen = TerminalScreen(columns: 100, terminal.read(until: "at least"))
-        terminal.type("\u{1a}")
-        // The line may change once more before the program stops.
-        let text = terminal.read(until: "stopped 148")
-        let stop = try #require(text.firstRange(of: "stopped 148")).upperBound
-        screen.write(String(text[..<stop]))
-        #expect(!screen.rows.contains { $0.contains("at least") }, "\(screen.rows)")
-        // It goes on at once.
-        screen.write(String(text[stop...]))
-        if !text[stop...].contains("at least") { screen.write(terminal.read(until: "at least")) }
+        try terminal.stopAndContinue(&screen, "at least")
         terminal.type("\u{3}")
         screen.write(terminal.read())
         #expect(screen.rows.contains("ended 130") && !screen.rows.contains { $0.contains("at least") }, "\(screen.rows)")

@@ -42,13 +42,13 @@ final class HistoryFile: HistoryStorage {
                 return db.lastInsertedRowID
             }
         } catch {
-            Self.releaseLock(lock)
+            FileLock.close(lock)
             throw error as? ServeFailure ?? Self.failure(error, path)
         }
         (self.path, self.lock) = (path, lock)
     }
 
-    deinit { Self.releaseLock(lock) }
+    deinit { FileLock.close(lock) }
 
     // MARK: - HistoryStorage
 
@@ -245,12 +245,6 @@ final class HistoryFile: HistoryStorage {
             path += "/\(part)"
             mkdir(path, 0o700)
         }
-    }
-
-    /// Ends the lock also for a child that has not executed its program yet, and so still has the descriptor (flock(2)).
-    private static func releaseLock(_ lock: Int32) {
-        flock(lock, LOCK_UN)
-        close(lock)
     }
 
     /// Takes the lock of a service, which ends with the process.

@@ -65,7 +65,7 @@ final class LogFile {
         do throws(Failure) {
             size = try check(opened)
         } catch {
-            Self.release(opened)
+            FileLock.close(opened)
             throw error
         }
         descriptor = opened
@@ -74,14 +74,8 @@ final class LogFile {
 
     /// Closes the file.
     func close() {
-        if descriptor >= 0 { Self.release(descriptor) }
+        if descriptor >= 0 { FileLock.close(descriptor) }
         descriptor = -1
-    }
-
-    /// Ends the lock also for a child that has not executed its program yet, and so still has the descriptor (flock(2)).
-    private static func release(_ descriptor: Int32) {
-        flock(descriptor, LOCK_UN)
-        Glibc.close(descriptor)
     }
 
     /// Returns true if the file is empty, or was emptied since the last append, as by copytruncate of logrotate(8).

@@ -5,9 +5,6 @@ import Testing
 /// Duplicate address detection in the kernel and in its model.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct DetectionTests {
-    /// The kernel waits up to 1 s before the first probe, then 1 s for each probe.
-    private static let patience: Duration = .seconds(60)
-
     @Test func modelMatchesKernelDuringAddressDetection() async throws {
         let twins = try await TwinNetworks()
         for setting in ["accept_dad=1", "dad_transmits=2", "addr_gen_mode=1"] {
@@ -25,7 +22,7 @@ struct DetectionTests {
                     pulse.log.clear()
                     twins.log.clear()
                     try await change()
-                    try await pulse.settle(within: Self.patience) {
+                    try await pulse.settle {
                         try twins.difference(monitors) ?? twins.log.difference(from: pulse.log)
                     }
                 }

@@ -9,7 +9,7 @@ final class TwinNetworks: Sendable {
         var description: String
     }
 
-    /// The time limit for the kernel, which may delay a carrier event for 1 s.
+    /// The time limit for the kernel: it may delay a carrier event for 1 s, and detects duplicate addresses in seconds.
     static let patience: Duration = .seconds(60)
 
     let near: Namespace
@@ -101,9 +101,9 @@ final class Pulse: Sendable {
     }
 
     /// Waits until there is no difference; throws the last one after the time limit.
-    func settle(within patience: Duration = TwinNetworks.patience, _ difference: () async throws -> String?) async throws {
+    func settle(_ difference: () async throws -> String?) async throws {
         let clock = ContinuousClock()
-        let deadline = clock.now + patience
+        let deadline = clock.now + TwinNetworks.patience
         guard var last = try await difference() else { return }
         for await _ in beats {
             guard let next = try await difference() else { return }

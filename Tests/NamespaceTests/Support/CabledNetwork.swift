@@ -17,6 +17,11 @@ final class CabledNetwork: Sendable {
         }
     }
 
+    /// Keeps the kernel from giving a cable an IPv6 address.
+    ///
+    /// The end of its duplicate address detection comes a second after the cable was set up, and could be the cause of a change.
+    func stopAddressGeneration(_ port: Int = 0) async throws { try await near.ip("link set cable\(port) addrgenmode none") }
+
     /// Adds an IPv4 address and a default route on a cable: 192.0.2.10 on the first, 198.51.100.10 on the second.
     func addIPv4(_ port: Int = 0, metric: Int = 100) async throws {
         try await near.ip(

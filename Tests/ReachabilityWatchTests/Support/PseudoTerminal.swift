@@ -1,4 +1,5 @@
 import Glibc
+import Testing
 
 /// A terminal with the command in its foreground and the test at its keyboard (pty(7)).
 struct PseudoTerminal {
@@ -59,6 +60,22 @@ struct PseudoTerminal {
     func resize(columns: UInt16) {
         var size = winsize(ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
         _ = ioctl(keyboard, UInt(TIOCSWINSZ), &size)
+    }
+
+    /// Stops the command by Ctrl-Z under a shell that says so and continues it; checks that no last line is left meanwhile, and
+    /// returns when there is one again.
+    ///
+    /// - Parameter word: A word of the last line.
+    func stopAndContinue(_ screen: inout TerminalScreen, _ word: String, _ location: SourceLocation = #_sourceLocation) throws {
+        type("\u{1a}")
+        // The line may change once more before the program stops.
+        let text = read(until: "stopped 148")
+        let stop = try #require(text.firstRange(of: "stopped 148"), sourceLocation: location).upperBound
+        screen.write(String(text[..<stop]))
+        #expect(!screen.rows.contains { $0.contains(word) }, "\(screen.rows)", sourceLocation: location)
+        // It goes on at once.
+        screen.write(String(text[stop...]))
+        if !text[stop...].contains(word) { screen.write(read(until: word)) }
     }
 
     /// Reads the screen until it contains a text, or until no process has the terminal open.
