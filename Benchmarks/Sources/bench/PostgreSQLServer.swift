@@ -87,8 +87,9 @@ struct PostgreSQLServer {
     /// A script of pgbench: the statements of a worker that runs a batch of jobs.
     static let workerStatements = """
         \\set worker :client_id + 1 + :base
-        SELECT array_agg(id) AS ids, array_agg(claim) AS claims, count(id) AS n FROM reachable_claim(
-            :worker::bigint, 1, '{}', :batch::bigint, '{1}', '{1000000}', ARRAY[NULL::bigint], 1) \\gset
+        SELECT array_agg(id) AS ids, array_agg(claim) AS claims, count(*) AS n FROM reachable_claim(
+            :worker::bigint, 1, '{}', :batch::bigint, '{1}', '{1000000}', ARRAY[NULL::bigint], 1)
+            WHERE id IS NOT NULL \\gset
         SELECT count(*) FROM reachable_start(:worker::bigint, :ids::text[], :claims::bigint[]);
         SELECT count(*) FROM reachable_finish(:worker::bigint, :ids::text[], :claims::bigint[],
             array_fill('succeeded'::text, ARRAY[:n::int]), array_fill(NULL::text, ARRAY[:n::int]),

@@ -6,8 +6,9 @@ SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', f
 CREATE OR REPLACE VIEW reachable_view AS
 SELECT replace(j.id::text, '-', '') AS id, j.position, j.queue, l.kind, l.version, l.scope, l.destination, j.priority,
        j.not_before, j.deadline, j.unique_key, j.serial_key, j.continues, j.is_repeatable, j.idempotency_key, j.trace, j.state,
-       j.is_cancel_requested, j.started, j.charged, j.network_failures, j.failure_index, j.crashes,
-       j.soft_until, j.soft_since, j.soft_network, j.hard_until, j.last_error, j.failure_reason, j.created, j.finished,
+       j.is_cancel_requested,
+       j.started + CASE WHEN reachable_is_started(j) THEN 1 ELSE 0 END AS started, j.charged, j.network_failures, j.failure_index,
+       j.crashes, j.soft_until, j.soft_since, j.soft_network, j.hard_until, j.last_error, j.failure_reason, j.created, j.finished,
        CASE WHEN j.state = 0 THEN j.is_blocked OR reachable_is_blocked(j) ELSE false END AS is_blocked, j.has_unknown_outcome,
        j.claim, j.rank, j.payload
 FROM reachable_jobs j JOIN reachable_lanes l ON l.id = j.lane;
@@ -23,22 +24,11 @@ BEGIN
     WHERE l.id = new.id;
 END $$;
 
--- Gives jobs to a worker. Numbers of claims follow the clock: a crash of the server must not give one again.
-CREATE OR REPLACE FUNCTION reachable_take(places bigint[], worker_ bigint, call bigint, now bigint) RETURNS void LANGUAGE plpgsql
-AS $$
-BEGIN
-    UPDATE reachable_jobs j SET
-        state = 1, worker = worker_, claim = greatest(j.claim + 1, now / 1000), claim_call = call, is_started = false,
-        age = reachable_age(j, NULL, reachable_lane_clock(l, now)), outage = NULL, due = NULL
-    FROM reachable_lanes l WHERE j.position = ANY(places) AND l.id = j.lane;
-END $$;
-
 -- Claims jobs for a worker by priority and position, from the lanes that it names; no row if its lease has ended.
 --
 -- call: the number of the call, and lost_calls: those whose answers were lost; what they claimed is available again.
 -- limits: the most jobs of each lane. edges: the time of the last reconnect, before which network failures delay nothing.
--- last_lane: the last lane that the worker knows. The columns behind `gone` are those of a claimed job; they are null in the only
--- row of an answer without jobs. The columns before `id` are the same in all rows.
+-- last_lane: the last lane that the worker knows. The first row has the columns to `gone`, and each other one those of a job.
 CREATE OR REPLACE FUNCTION reachable_claim(
     worker_ bigint, call bigint, lost_calls bigint[], maximum bigint, lanes_ bigint[], limits bigint[], edges bigint[],
     last_lane bigint
@@ -236,29 +226,40 @@ BEGIN
         -- Others claim the same jobs at the same time: locked ones are passed over, and the search goes on behind them.
         WHILE wanted > 0 LOOP
             chunk := least(wanted + 50, 1000);
-            SELECT array_agg(c.position) FILTER (WHERE c.count <= c.maximum), count(*),
-                   (array_agg(c.rank))[count(*)], (array_agg(c.position))[count(*)]
-            INTO candidates, counted, last_rank, last_position FROM (
-                SELECT f.position, f.rank, f.maximum, row_number() OVER (PARTITION BY f.lane ORDER BY f.rank, f.position) AS count
-                FROM (
-                    SELECT d.position, d.rank, s.lane, s.maximum
-                    FROM unnest(from_lanes, from_groups, from_edges, from_limits) AS s (lane, number, edge, maximum), LATERAL (
-                        SELECT u.position, u.rank FROM reachable_jobs u
-                        WHERE u.lane = s.lane AND u.outage = s.number AND u.outage IS NOT NULL
-                        AND (u.rank, u.position) > (cursor_rank, cursor_position)
-                        AND (s.edge IS NULL OR u.soft_since <= s.edge OR u.soft_until <= moment)
-                        ORDER BY u.rank, u.position LIMIT chunk) AS d
-                    -- A full lane's other jobs are passed over, however many they are.
-                    WHERE s.maximum > 0
-                    ORDER BY d.rank, d.position LIMIT chunk) AS f
-                ORDER BY f.rank, f.position) AS c;
-            EXIT WHEN counted = 0;
-            SELECT coalesce(array_agg(f.position) FILTER (WHERE NOT f.has_key), '{}'),
-                   array_agg(f.position) FILTER (WHERE f.has_key) INTO places, keyed FROM (
-                SELECT o.position, o.serial_key IS NOT NULL OR o.unique_key IS NOT NULL AS has_key FROM reachable_jobs o
-                -- `coalesce` keeps the planner from the index of ready jobs, which does not begin with positions.
-                WHERE o.position = ANY(candidates) AND o.state = 0 AND coalesce(o.outage, -1) >= 0
-                ORDER BY o.rank, o.position LIMIT wanted FOR UPDATE SKIP LOCKED) AS f;
+            IF cardinality(from_lanes) = 1 THEN
+                -- One lane is in order already.
+                counted := 0;
+                SELECT coalesce(array_agg(f.position) FILTER (WHERE NOT f.has_key), '{}'),
+                       array_agg(f.position) FILTER (WHERE f.has_key) INTO places, keyed FROM (
+                    SELECT o.position, o.serial_key IS NOT NULL OR o.unique_key IS NOT NULL AS has_key FROM reachable_jobs o
+                    WHERE o.lane = from_lanes[1] AND o.outage = from_groups[1] AND o.outage IS NOT NULL
+                    AND (from_edges[1] IS NULL OR o.soft_since <= from_edges[1] OR o.soft_until <= moment)
+                    ORDER BY o.rank, o.position LIMIT least(wanted, from_limits[1]) FOR UPDATE SKIP LOCKED) AS f;
+            ELSE
+                SELECT array_agg(c.position) FILTER (WHERE c.count <= c.maximum), count(*),
+                       (array_agg(c.rank))[count(*)], (array_agg(c.position))[count(*)]
+                INTO candidates, counted, last_rank, last_position FROM (
+                    SELECT f.position, f.rank, f.maximum, row_number() OVER (PARTITION BY f.lane ORDER BY f.rank, f.position) AS count
+                    FROM (
+                        SELECT d.position, d.rank, s.lane, s.maximum
+                        FROM unnest(from_lanes, from_groups, from_edges, from_limits) AS s (lane, number, edge, maximum), LATERAL (
+                            SELECT u.position, u.rank FROM reachable_jobs u
+                            WHERE u.lane = s.lane AND u.outage = s.number AND u.outage IS NOT NULL
+                            AND (u.rank, u.position) > (cursor_rank, cursor_position)
+                            AND (s.edge IS NULL OR u.soft_since <= s.edge OR u.soft_until <= moment)
+                            ORDER BY u.rank, u.position LIMIT chunk) AS d
+                        -- A full lane's other jobs are passed over, however many they are.
+                        WHERE s.maximum > 0
+                        ORDER BY d.rank, d.position LIMIT chunk) AS f
+                    ORDER BY f.rank, f.position) AS c;
+                EXIT WHEN counted = 0;
+                SELECT coalesce(array_agg(f.position) FILTER (WHERE NOT f.has_key), '{}'),
+                       array_agg(f.position) FILTER (WHERE f.has_key) INTO places, keyed FROM (
+                    SELECT o.position, o.serial_key IS NOT NULL OR o.unique_key IS NOT NULL AS has_key FROM reachable_jobs o
+                    -- `coalesce` keeps the planner from the index of ready jobs, which does not begin with positions.
+                    WHERE o.position = ANY(candidates) AND o.state = 0 AND coalesce(o.outage, -1) >= 0
+                    ORDER BY o.rank, o.position LIMIT wanted FOR UPDATE SKIP LOCKED) AS f;
+            END IF;
             has_blocked := false;
             FOR j IN SELECT o.* FROM reachable_jobs o WHERE o.position = ANY(keyed) LOOP
                 -- One change of a chain at a time: the other one is about to commit, and the next claim looks again.
@@ -276,7 +277,6 @@ BEGIN
             END LOOP;
             -- Others have the places of those that are blocked.
             CONTINUE WHEN has_blocked;
-            PERFORM reachable_take(places, w.number, call, moment);
             picked := picked || places;
             EXIT WHEN counted < chunk;
             cursor_rank := last_rank;
@@ -292,13 +292,36 @@ BEGIN
         more := more OR EXISTS (
             SELECT FROM unnest(from_lanes, from_groups, from_edges) AS s (lane, number, edge), LATERAL (
                 SELECT FROM reachable_jobs u WHERE u.lane = s.lane AND u.outage = s.number AND u.outage IS NOT NULL
-                AND (s.edge IS NULL OR u.soft_since <= s.edge OR u.soft_until <= moment) LIMIT 1) AS d);
+                AND (s.edge IS NULL OR u.soft_since <= s.edge OR u.soft_until <= moment)
+                AND u.position NOT IN (SELECT unnest(picked)) LIMIT 1) AS d);
     END IF;
 
     -- A claim is on the disk before it is told: after a crash of the server two workers would have the job otherwise.
     IF picked = '{}' THEN PERFORM reachable_relax(); END IF;
+    is_paused := paused;
+    has_more := more;
+    next_due := due_;
+    now := moment;
+    lane_numbers := new_lanes.numbers;
+    lane_kinds := new_lanes.kinds;
+    lane_versions := new_lanes.versions;
+    lane_scopes := new_lanes.scopes;
+    lane_destinations := new_lanes.destinations;
+    gone := gone_;
+    RETURN NEXT;
     RETURN QUERY
-        SELECT paused, more, due_, moment, new_lanes.numbers, new_lanes.kinds, new_lanes.versions, new_lanes.scopes,
-               new_lanes.destinations, gone_, v.*
-        FROM (SELECT) AS answer LEFT JOIN reachable_view v ON v.position = ANY(picked) ORDER BY v.rank, v.position;
+        -- As reachable_view has them. Numbers of claims follow the clock: a crash of the server must not give one again.
+        WITH taken AS (
+            UPDATE reachable_jobs j SET
+                state = 1, worker = w.number, claim = greatest(j.claim + 1, moment / 1000), claim_call = call,
+                age = reachable_age(j, NULL, reachable_lane_clock(l, moment)), outage = NULL, due = NULL
+            FROM reachable_lanes l WHERE j.position = ANY(picked) AND l.id = j.lane
+            RETURNING replace(j.id::text, '-', ''), j.position, j.queue, l.kind, l.version, l.scope, l.destination, j.priority,
+                j.not_before, j.deadline, j.unique_key, j.serial_key, j.continues, j.is_repeatable, j.idempotency_key, j.trace,
+                j.state, j.is_cancel_requested, j.started, j.charged, j.network_failures, j.failure_index, j.crashes, j.soft_until,
+                j.soft_since, j.soft_network, j.hard_until, j.last_error, j.failure_reason, j.created, j.finished, false,
+                j.has_unknown_outcome, j.claim, j.rank, j.payload)
+        SELECT NULL::boolean, NULL::boolean, NULL::bigint, NULL::bigint, NULL::bigint[], NULL::text[], NULL::bigint[],
+               NULL::text[], NULL::text[], NULL::bigint[], taken.*
+        FROM taken ORDER BY taken.rank, taken.position;
 END $$;

@@ -228,7 +228,7 @@ BEGIN
                 WHERE v.soft_network AND v.soft_until > moment AND o.lane = j.lane AND o.number = j.soft_outage),
                ARRAY(SELECT p.number FROM present p, reachable_outages o
                      WHERE v.state = 0 AND o.lane = j.lane AND o.number = j.undecodable AND p.number = ANY(o.workers)),
-               sb.id, sb.state, ub.id, ub.state, j.worker, j.is_started
+               sb.id, sb.state, ub.id, ub.state, j.worker, reachable_is_started(j)
         FROM unnest(jobs::uuid[]) AS wanted (id) JOIN reachable_jobs j ON j.id = wanted.id
         JOIN reachable_view v ON v.position = j.position
         LEFT JOIN LATERAL (

@@ -165,10 +165,10 @@ BEGIN
             END IF;
             lane_ := reachable_lane(n.queue, n.kind, n.version, n.scope, n.destination);
             SELECT reachable_lane_clock(l, now) INTO clock FROM reachable_lanes l WHERE l.id = lane_;
-            SELECT n.id, n.queue, n.kind, lane_, 0, n.priority, 2 - n.priority, 0, false, false, false, false, n.continues,
+            SELECT n.id, n.queue, n.kind, lane_, 0, n.priority, 2 - n.priority, 0, false, false, false, n.continues,
                    n.is_repeatable, 0, 0, 0, 0, 0, 0, now + n.delay, now + n.time_limit, n.unique_key, n.serial_key,
                    n.idempotency_key, n.trace, wall, n.payload
-            INTO j.id, j.queue, j.kind, j.lane, j.state, j.priority, j.rank, j.age, j.is_started, j.is_cancel_requested,
+            INTO j.id, j.queue, j.kind, j.lane, j.state, j.priority, j.rank, j.age, j.is_cancel_requested,
                  j.soft_network, j.has_unknown_outcome, j.continues, j.is_repeatable, j.started, j.charged, j.network_failures,
                  j.failure_index, j.crashes, j.claim, j.not_before, j.deadline, j.unique_key, j.serial_key,
                  j.idempotency_key, j.trace, j.created, j.payload;

@@ -11,16 +11,16 @@ DECLARE
     answers boolean[];
     must_last boolean;
 BEGIN
-    -- `coalesce` keeps the planner from the index of running jobs, and the full join from comparing each job with each.
-    WITH begun AS (
-        UPDATE reachable_jobs j SET started = j.started + CASE WHEN j.is_started THEN 0 ELSE 1 END, is_started = true
-        FROM unnest(jobs::uuid[], claims) AS t (job, claim)
-        WHERE j.id = t.job AND j.state = 1 AND coalesce(j.worker, 0) = w.number AND j.claim = t.claim
-        AND NOT j.is_cancel_requested
-        RETURNING j.id, j.claim, j.is_repeatable)
-    SELECT array_agg(begun.id IS NOT NULL ORDER BY t.place), bool_or(NOT begun.is_repeatable) INTO answers, must_last
-    FROM unnest(jobs::uuid[], claims) WITH ORDINALITY AS t (job, claim, place)
-    FULL JOIN begun ON begun.id = t.job AND begun.claim = t.claim;
+    -- `coalesce` keeps the planner from the index of running jobs.
+    WITH begun AS MATERIALIZED (
+        SELECT t.place, j.position, j.claim_call, j.is_repeatable
+        FROM unnest(jobs::uuid[], claims) WITH ORDINALITY AS t (job, claim, place)
+        LEFT JOIN reachable_jobs j ON j.id = t.job AND j.state = 1 AND coalesce(j.worker, 0) = w.number AND j.claim = t.claim
+            AND NOT j.is_cancel_requested),
+    recorded AS (
+        INSERT INTO reachable_starts SELECT w.number, claim_call, array_agg(position) FROM begun
+        WHERE position IS NOT NULL GROUP BY claim_call)
+    SELECT array_agg(position IS NOT NULL ORDER BY place), bool_or(NOT is_repeatable) INTO answers, must_last FROM begun;
     -- That an attempt has begun which must not be repeated is on the disk before it does.
     IF must_last IS NOT TRUE THEN PERFORM reachable_relax(); END IF;
     RETURN QUERY SELECT unnest(answers);
@@ -119,7 +119,8 @@ END $$;
 -- Records results of attempts; for each: recorded, cancelled (as was requested while it ran) or refused (the claim is not valid).
 --
 -- results: succeeded, failed, cancelled, again or undecodable. times: the ends of the attempts; null is now. softs, hards and
--- holds are durations. is_repeat: the answer to an earlier call with these results was lost.
+-- holds are durations. An array may be empty if it has nothing but nulls. is_repeat: the answer to an earlier call with these
+-- results was lost.
 CREATE OR REPLACE FUNCTION reachable_finish(
     worker_ bigint, jobs text[], claims bigint[], results text[], reasons text[], times bigint[], softs bigint[],
     are_network boolean[], hards bigint[], holds bigint[], starteds bigint[], chargeds bigint[], network_failures_ bigint[],
@@ -153,7 +154,7 @@ BEGIN
             FROM unnest(ids, claims, results, reasons, starteds, chargeds, network_failures_, failure_indexes, errors)
                 WITH ORDINALITY AS t (id, claim, result, reason, started, charged, network_failures, failure_index, error, i)
             ORDER BY id, claim, i)
-        UPDATE reachable_jobs u SET state = g.state, worker = NULL, finisher = w.number, is_started = false,
+        UPDATE reachable_jobs u SET state = g.state, worker = NULL, finisher = w.number,
             is_cancel_requested = false, started = g.started, charged = g.charged, network_failures = g.network_failures,
             failure_index = g.failure_index, last_error = coalesce(g.error, u.last_error), failure_reason = g.reason,
             soft_until = NULL, soft_since = NULL, soft_network = false, soft_outage = NULL, hard_until = NULL,
@@ -194,7 +195,7 @@ BEGIN
             UPDATE reachable_jobs SET soft_until = until, soft_since = moment, soft_network = are_network[i], soft_outage = group_
             WHERE position = j.position AND softs[i] > 0;
         END IF;
-        UPDATE reachable_jobs SET worker = NULL, finisher = w.number, is_started = false, started = starteds[i],
+        UPDATE reachable_jobs SET worker = NULL, finisher = w.number, started = starteds[i],
             charged = chargeds[i], network_failures = network_failures_[i], failure_index = failure_indexes[i],
             last_error = coalesce(errors[i], last_error) WHERE position = j.position RETURNING * INTO j;
         IF holds[i] IS NOT NULL THEN PERFORM reachable_hold(j.lane, now + holds[i]); END IF;

@@ -217,6 +217,13 @@ END $$;
 
 -- Workers -------------------------------------------------------------------------------------------------------------------
 
+-- True if an attempt of a running job has started.
+CREATE OR REPLACE FUNCTION reachable_is_started(j reachable_jobs) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT j.state = 1 AND EXISTS (
+        SELECT FROM reachable_starts s
+        WHERE s.worker = j.worker AND s.claim_call = j.claim_call AND j.position = ANY(s.places))
+$$;
+
 -- Makes a running job available again, or ends it if its cancellation was requested. The caller holds the locks of its chains.
 --
 -- given_back: attempts that have started stay counted; otherwise the outcome of a started one is unknown. crashed: the process
@@ -224,10 +231,12 @@ END $$;
 CREATE OR REPLACE FUNCTION reachable_free(place bigint, given_back boolean, crashed boolean, now bigint) RETURNS smallint
 LANGUAGE plpgsql AS $$
 DECLARE
+    is_started boolean := (SELECT reachable_is_started(j) FROM reachable_jobs j WHERE position = place);
     j reachable_jobs;
 BEGIN
     UPDATE reachable_jobs SET
-        state = CASE WHEN is_cancel_requested THEN 4 ELSE 0 END, worker = NULL, is_started = false, is_cancel_requested = false,
+        state = CASE WHEN is_cancel_requested THEN 4 ELSE 0 END, worker = NULL, is_cancel_requested = false,
+        started = started + CASE WHEN is_started THEN 1 ELSE 0 END,
         crashes = crashes + CASE WHEN crashed AND is_started THEN 1 ELSE 0 END,
         has_unknown_outcome = has_unknown_outcome OR is_started AND NOT given_back,
         ended = CASE WHEN is_cancel_requested THEN now END, finished = CASE WHEN is_cancel_requested THEN reachable_wall() END
@@ -255,6 +264,7 @@ BEGIN
     -- A result may have come before the locks.
     places := ARRAY(SELECT position FROM reachable_jobs WHERE worker = w.number ORDER BY position FOR UPDATE);
     PERFORM reachable_free(place, given_back, crashed, now) FROM unnest(places) AS place;
+    DELETE FROM reachable_starts WHERE worker = w.number;
 END $$;
 
 -- Removes the workers whose lease has ended. Another call does so at the same time with those that it has locked.

@@ -76,9 +76,9 @@ CREATE TABLE IF NOT EXISTS reachable_jobs (
     queue text NOT NULL, kind text NOT NULL, lane bigint NOT NULL,
     state smallint NOT NULL DEFAULT 0, priority smallint NOT NULL, rank smallint NOT NULL,
     is_blocked boolean NOT NULL DEFAULT false,
-    is_started boolean NOT NULL DEFAULT false, is_cancel_requested boolean NOT NULL DEFAULT false,
-    soft_network boolean NOT NULL DEFAULT false, has_unknown_outcome boolean NOT NULL DEFAULT false,
-    continues boolean NOT NULL DEFAULT false, is_repeatable boolean NOT NULL DEFAULT true,
+    is_cancel_requested boolean NOT NULL DEFAULT false, soft_network boolean NOT NULL DEFAULT false,
+    has_unknown_outcome boolean NOT NULL DEFAULT false, continues boolean NOT NULL DEFAULT false,
+    is_repeatable boolean NOT NULL DEFAULT true,
     started integer NOT NULL DEFAULT 0, charged integer NOT NULL DEFAULT 0, network_failures integer NOT NULL DEFAULT 0,
     failure_index integer NOT NULL DEFAULT 0, crashes integer NOT NULL DEFAULT 0,
     outage bigint, undecodable bigint, due bigint, age bigint NOT NULL DEFAULT 0,
@@ -101,13 +101,18 @@ CREATE INDEX IF NOT EXISTS reachable_waiting ON reachable_jobs (lane, rank, due)
 CREATE INDEX IF NOT EXISTS reachable_cut_off ON reachable_jobs (lane, outage, due) WHERE outage <> 0;
 CREATE INDEX IF NOT EXISTS reachable_undecodable ON reachable_jobs (lane, undecodable) WHERE undecodable IS NOT NULL AND state < 2;
 CREATE INDEX IF NOT EXISTS reachable_bulk ON reachable_jobs (lane, age) WHERE rank = 2 AND outage = 0;
-CREATE INDEX IF NOT EXISTS reachable_running ON reachable_jobs (worker) WHERE worker IS NOT NULL;
+CREATE INDEX IF NOT EXISTS reachable_running ON reachable_jobs (worker, claim_call) WHERE worker IS NOT NULL;
 CREATE INDEX IF NOT EXISTS reachable_serial ON reachable_jobs (queue, serial_key, position)
     WHERE serial_key IS NOT NULL AND (state < 2 OR state = 2 AND NOT continues);
 CREATE INDEX IF NOT EXISTS reachable_unique ON reachable_jobs (queue, kind, unique_key, position)
     WHERE unique_key IS NOT NULL AND state < 2;
 CREATE INDEX IF NOT EXISTS reachable_deadline ON reachable_jobs (queue, deadline) WHERE deadline IS NOT NULL AND state = 0;
 CREATE INDEX IF NOT EXISTS reachable_ended ON reachable_jobs (lane, state, ended) WHERE state > 1;
+
+-- The positions of the jobs of a claim whose attempts have started. A start writes one row for all jobs of a claim, and no job
+-- again. A worker's heartbeat removes the rows of claims that have ended.
+CREATE TABLE IF NOT EXISTS reachable_starts (worker bigint NOT NULL, claim_call bigint NOT NULL, places bigint[] NOT NULL);
+CREATE INDEX IF NOT EXISTS reachable_starts_claim ON reachable_starts (worker, claim_call);
 
 -- Blocked jobs that could not be released, because a transaction that replaced them was open.
 CREATE TABLE IF NOT EXISTS reachable_doubts (position bigint PRIMARY KEY);

@@ -1,5 +1,17 @@
 internal import ReachableRetry
 
+/// A claimed job, which is shared: a copy of all that a job has would cost more than most decisions about it.
+final class ClaimedJob: Hashable, Sendable {
+    let job: DurableJob
+    let ticket: JobTicket
+
+    init(_ claimed: Claims.Claimed) { (job, ticket) = (claimed.job, claimed.ticket) }
+
+    static func == (one: ClaimedJob, other: ClaimedJob) -> Bool { one.ticket == other.ticket && one.job == other.job }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(ticket) }
+}
+
 /// The decisions of a worker: what to claim, when to ask the store again, what to give back.
 ///
 /// Pure: each event comes with the store's time, and effects are returned. The store is asked in turns, one at a time, each of
@@ -53,7 +65,7 @@ struct QueueCore: Sendable {
     enum Effect: Hashable, Sendable {
         case turn(StoreTurn)
         /// Runs a claimed job on the bus.
-        case run(Claims.Claimed)
+        case run(ClaimedJob)
         /// Cancels the task of a job.
         case cancel(JobTicket)
         /// Answers ``Event/wantsStart(_:)``.
@@ -90,7 +102,7 @@ struct QueueCore: Sendable {
             case running
         }
 
-        let claimed: Claims.Claimed
+        let claimed: ClaimedJob
         var phase: Phase
         /// True if its task was cancelled here.
         var isCancelled = false
@@ -205,7 +217,7 @@ struct QueueCore: Sendable {
     // MARK: - Held jobs
 
     private func job(_ ticket: JobTicket) -> Held? {
-        guard let job = held[ticket.id], job.claimed.claim == ticket.claim else { return nil }
+        guard let job = held[ticket.id], job.claimed.ticket == ticket else { return nil }
         return job
     }
 
@@ -255,7 +267,7 @@ struct QueueCore: Sendable {
     }
 
     /// Ends a claimed job that must not have another attempt.
-    private mutating func fail(_ claimed: Claims.Claimed, _ reason: String, _ counters: DurableJob.Counters) {
+    private mutating func fail(_ claimed: ClaimedJob, _ reason: String, _ counters: DurableJob.Counters) {
         outbox.results.append(
             AttemptResult(claimed.ticket, .failed(reason: reason), counters: counters, error: claimed.job.lastError))
         effects.append(.gaveUp(claimed.job, reason: reason))
@@ -271,7 +283,7 @@ struct QueueCore: Sendable {
         run(first.claimed)
     }
 
-    private mutating func run(_ claimed: Claims.Claimed) {
+    private mutating func run(_ claimed: ClaimedJob) {
         setPhase(claimed.ticket, .waiting)
         effects.append(.run(claimed))
     }
@@ -462,20 +474,21 @@ struct QueueCore: Sendable {
         mayHaveNewLanes = false
         nextDue = localTime(claims.nextDue)
         hasMore = claims.hasMore
-        lookAhead(isFull: claims.hasMore && request.limit > 0 && claims.jobs.count >= request.limit)
-        for claimed in claims.jobs { take(claimed, at: claims.now) }
+        lookAhead(after: request, isFull: claims.hasMore && request.limit > 0 && claims.jobs.count >= request.limit)
+        for claimed in claims.jobs { take(ClaimedJob(claimed), at: claims.now) }
         // A request without room was only for new lanes; room that came meanwhile is seen here alone.
         if claims.hasMore, !claims.jobs.isEmpty || request.limit == 0 { wantsClaim = true }
     }
 
     /// Claims more at a time while the bus starts whatever is claimed: each claim has a cost of its own.
     ///
-    /// Jobs that wait here are kept from other workers: when many do, it claims as few as at first.
-    private mutating func lookAhead(isFull: Bool) {
-        if !isFull || waitingCount * 2 > readAhead {
+    /// Jobs that wait here are kept from other workers: when most still wait after a claim, it claims as few as at first.
+    private mutating func lookAhead(after request: ClaimRequest, isFull: Bool) {
+        let waited = max(readAhead, ahead - request.limit)
+        if !isFull || waitingCount * 4 > waited * 3 {
             ahead = readAhead
         } else if waitingCount == 0 {
-            ahead = min(ahead * 2, readAhead * 4, window)
+            ahead = min(ahead * 2, readAhead * 8, window)
         }
     }
 
@@ -490,7 +503,7 @@ struct QueueCore: Sendable {
     }
 
     /// Decides about a claimed job: run it, or end it without an attempt.
-    private mutating func take(_ claimed: Claims.Claimed, at now: StoreInstant) {
+    private mutating func take(_ claimed: ClaimedJob, at now: StoreInstant) {
         let job = claimed.job
         if let reason = Crashes.reasonToStop(job, maxAttempts: kinds[job.kind]?.maxAttempts) ?? deadlineReason(job, at: now) {
             return fail(claimed, reason, job.counters)

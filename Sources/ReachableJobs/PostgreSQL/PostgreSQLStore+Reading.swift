@@ -170,9 +170,9 @@ extension AttemptResult.Outcome {
     /// The reason of a failure.
     var reason: String? { if case .failed(let reason) = self { reason } else { nil } }
 
-    /// The delays before another attempt.
-    var delays: (soft: Duration, isNetwork: Bool, hard: Duration?) {
-        if case .again(let soft, let isNetwork, let hard) = self { (soft, isNetwork, hard) } else { (.zero, false, nil) }
+    /// The delays before another attempt; `nil` if there is none.
+    var delays: (soft: Duration, isNetwork: Bool, hard: Duration?)? {
+        if case .again(let soft, let isNetwork, let hard) = self { (soft, isNetwork, hard) } else { nil }
     }
 }
 #endif

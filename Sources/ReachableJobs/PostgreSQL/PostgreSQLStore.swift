@@ -142,14 +142,16 @@ public final class PostgreSQLStore: JobStore {
     /// Records results; see ``JobStore/finish(_:by:)``.
     public func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         if results.isEmpty { return [] }
+        let delays = results.map(\.outcome.delays)
         let values: [PostgreSQLValue] = [
             .int(worker.rawValue), .texts(results.map(\.ticket.id.description)), .ints(results.map(\.ticket.claim)),
-            .texts(results.map(\.outcome.word)), .texts(results.map { $0.outcome.reason.map(StoredText.stored) }),
-            .ints(results.map { $0.time?.nanoseconds }), .ints(results.map { $0.outcome.delays.soft.storable }),
-            .bools(results.map(\.outcome.delays.isNetwork)), .ints(results.map { $0.outcome.delays.hard?.storable }),
-            .ints(results.map { $0.holdsDestination?.storable }), .ints(results.map { Int64($0.counters.started) }),
+            .texts(results.map(\.outcome.word)), .texts(short(results.map { $0.outcome.reason.map(StoredText.stored) })),
+            .ints(short(results.map { $0.time?.nanoseconds })), .ints(short(delays.map { $0?.soft.storable })),
+            .bools(short(delays.map { $0?.isNetwork })), .ints(short(delays.map { $0?.hard?.storable })),
+            .ints(short(results.map { $0.holdsDestination?.storable })), .ints(results.map { Int64($0.counters.started) }),
             .ints(results.map { Int64($0.counters.charged) }), .ints(results.map { Int64($0.counters.networkFailures) }),
-            .ints(results.map { Int64($0.counters.failureIndex) }), .texts(results.map { $0.storedError.map(StoredText.stored) }),
+            .ints(results.map { Int64($0.counters.failureIndex) }),
+            .texts(short(results.map { $0.storedError.map(StoredText.stored) })),
             .bool(state.withLock(\.hasUnansweredResults)),
         ]
         let list = (1...16).map { "$\($0)" }.joined(separator: ", ")
@@ -162,6 +164,9 @@ public final class PostgreSQLStore: JobStore {
             throw error
         }
     }
+
+    /// Returns an empty array in the place of one that has only nulls, which the server adds.
+    private func short<Value>(_ values: [Value?]) -> [Value?] { values.contains { $0 != nil } ? values : [] }
 
     /// Cancels jobs; see ``JobStore/cancel(_:)``.
     public func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {
@@ -292,7 +297,8 @@ public final class PostgreSQLStore: JobStore {
         }
         claims.goneLanes = Set(row.ints())
         let first = row.column
-        claims.jobs = (0..<result.rowCount).compactMap { number in
+        // Each row but the first is a job.
+        claims.jobs = (1..<result.rowCount).compactMap { number in
             var row = PostgreSQLRow(result, number, from: first)
             return row.job().map { Claims.Claimed(job: $0.job, claim: $0.claim) }
         }

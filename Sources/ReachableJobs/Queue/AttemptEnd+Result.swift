@@ -8,13 +8,13 @@ extension AttemptResult {
     /// - Parameters:
     ///   - end: The end on the bus.
     ///   - claimed: The claim.
-    ///   - time: The store's time of the end.
-    init?(_ end: AttemptEnd<Void>, of claimed: Claims.Claimed, at time: StoreInstant?) {
+    ///   - time: Returns the store's time of the end, which matters if the job runs again.
+    init?(_ end: AttemptEnd<Void>, of claimed: ClaimedJob, time: () -> StoreInstant?) {
         var counters = claimed.job.counters
         switch end {
         case .succeeded(_, let started):
             counters.started = started
-            self.init(claimed.ticket, .succeeded, counters: counters, time: time)
+            self.init(claimed.ticket, .succeeded, counters: counters)
         // It may have been carried out.
         case .handedBack(_, let error as RetryError) where error.isCut && !claimed.job.isRepeatable: return nil
         case .handedBack(let back, let error):
@@ -23,7 +23,7 @@ extension AttemptResult {
             if case .overload = back.fault, back.hard > .zero, claimed.job.destination != nil { holds = back.hard }
             let outcome = Outcome.again(
                 soft: back.soft, isNetwork: back.fault == .network, hard: back.hard > .zero ? back.hard : nil)
-            self.init(claimed.ticket, outcome, counters: counters, error: "\(error)", holdsDestination: holds, time: time)
+            self.init(claimed.ticket, outcome, counters: counters, error: "\(error)", holdsDestination: holds, time: time())
         case .gaveUp(let report):
             // The worker ended, not the job.
             guard report.reason != .shutDown else { return nil }
@@ -31,7 +31,7 @@ extension AttemptResult {
             counters.charged = max(0, report.charged - Crashes.charged(counters))
             self.init(
                 claimed.ticket, .failed(reason: report.reason.rawValue), counters: counters,
-                error: report.lastError.map { "\($0)" } ?? claimed.job.lastError, time: time)
+                error: report.lastError.map { "\($0)" } ?? claimed.job.lastError)
         case .cancelled: return nil
         }
     }

@@ -10,6 +10,11 @@ final class JobWorker: Sendable {
     /// Thrown by an attempt that may not start, because its claim is not valid any more.
     private struct StaleClaim: Error {}
 
+    /// The reason why a claimed job has no attempt here, as the core hears it.
+    private struct NoAttempt: Error {
+        var event: QueueCore.Event
+    }
+
     /// The conditions of a kind and scope.
     fileprivate struct Way {
         var conditions: [Condition]
@@ -27,8 +32,9 @@ final class JobWorker: Sendable {
         var core: QueueCore
         var now = BusTime.past
         var outbox: [QueueCore.Effect] = []
-        var tasks: [JobTicket: Task<Void, Never>] = [:]
-        var permits: [JobTicket: CheckedContinuation<Bool, Never>] = [:]
+        /// The jobs whose tasks have ended since the loop last looked.
+        var ended: [JobTicket] = []
+        var permits: [JobTicket: UnsafeContinuation<Bool, Never>] = [:]
         var ways: [QueueCore.Reach: Way] = [:]
         var cancelTimer: (@Sendable () -> Void)?
         var end = End.ahead([])
@@ -91,7 +97,7 @@ final class JobWorker: Sendable {
     /// Runs until the worker has ended.
     func run() async {
         // Not a child: it goes on while the caller's task is cancelled, until running attempts have ended.
-        let loop = Task(executorPreference: bus.configuration.executor) { await self.perform() }
+        let loop = bus.task { await self.perform() }
         await withTaskCancellationHandler {
             await loop.value
         } onCancel: {
@@ -131,6 +137,8 @@ final class JobWorker: Sendable {
 
     private func perform() async {
         var cut: [DurableJobID] = []
+        // The loop alone uses them: nothing waits for a lock while one begins.
+        var tasks: [JobTicket: Task<Void, Never>] = [:]
         // Turns only: the loop still ends attempts while the store's executor waits for a lock. A test's world keeps all its tasks.
         let executor = bus.configuration.executor == nil ? store.executor : nil
         await withDiscardingTaskGroup { group in
@@ -138,20 +146,24 @@ final class JobWorker: Sendable {
             group.addTask { [self] in for await _ in changes { send(.hint) } }
             send(.began)
             loop: for await _ in signals {
-                for effect in state.withLock({ $0.outbox.take() }) {
-                    if case .ended(let jobs) = effect {
+                let work = state.withLock { $0.takeWork() }
+                for ticket in work.ended { tasks[ticket] = nil }
+                for effect in work.effects {
+                    switch effect {
+                    case .ended(let jobs):
                         cut = jobs
                         break loop
-                    }
-                    if case .turn(let turn) = effect {
+                    case .turn(let turn):
                         // Without one the child keeps its parent's: `nil` would be another preference with the optimizer.
                         if let executor {
                             group.addTask(executorPreference: executor) { [self] in await run(turn) }
                         } else {
                             group.addTask { [self] in await run(turn) }
                         }
-                    } else {
-                        perform(effect)
+                    case .run(let claimed): tasks[claimed.ticket] = begin(claimed)
+                    case .cancel(let ticket): tasks[ticket]?.cancel()
+                    case .permit(let ticket, let mayStart): work.permits[ticket]?.resume(returning: mayStart)
+                    default: perform(effect)
                     }
                 }
                 if let number = state.withLock({ $0.takeLook() }) { group.addTask { [self] in await endIfIdle(number) } }
@@ -159,7 +171,7 @@ final class JobWorker: Sendable {
             group.cancelAll()
         }
         // Attempts whose claims were lost may still be ending.
-        for task in state.withLock({ Array($0.tasks.values) }) { await task.value }
+        for task in tasks.values { await task.value }
         let (ways, cancelTimer, worker) = state.withLock { ($0.ways, $0.cancelTimer, $0.report.worker) }
         cancelTimer?()
         instruments?.workerEnded(worker)
@@ -167,9 +179,13 @@ final class JobWorker: Sendable {
         end(cut: cut)
     }
 
-    private func send(_ event: QueueCore.Event) {
+    /// Gives an event to the core.
+    ///
+    /// - Parameter change: A change of the state that goes before it.
+    private func send(_ event: QueueCore.Event, after change: (inout State) -> Void = { _ in }) {
         let reading = bus.clock.now()
         let hasEffects = state.withLock { state in
+            change(&state)
             state.handle(event, at: reading)
             return !state.outbox.isEmpty || state.idling.needsLook
         }
@@ -179,17 +195,7 @@ final class JobWorker: Sendable {
 
     private func perform(_ effect: QueueCore.Effect) {
         switch effect {
-        case .turn, .ended: break
-        case .run(let claimed):
-            state.withLock { state in
-                // Under the lock, so that the task finds itself in the table when it ends.
-                state.tasks[claimed.ticket] = Task(executorPreference: bus.configuration.executor) { [self] in
-                    await run(claimed)
-                }
-            }
-        case .cancel(let ticket): state.withLock { $0.tasks[ticket] }?.cancel()
-        case .permit(let ticket, let mayStart):
-            state.withLock { $0.permits.removeValue(forKey: ticket) }?.resume(returning: mayStart)
+        case .turn, .run, .cancel, .permit, .ended: break
         case .follow(let reach): follow(reach)
         case .wake(let time): arm(time)
         case .gaveUp(let job, let reason): giveUp(job, reason)
@@ -225,42 +231,70 @@ final class JobWorker: Sendable {
 
     // MARK: - Attempts
 
-    private func run(_ claimed: Claims.Claimed) async {
+    /// Begins the task of a claimed job.
+    ///
+    /// It runs here to where it waits for the store: elsewhere many of them would wait for each other at the lock of the bus. A
+    /// larger payload is decoded elsewhere, so that the loop goes on.
+    private func begin(_ claimed: ClaimedJob) -> Task<Void, Never> {
+        guard claimed.job.payload.count <= 4096 else { return bus.task { [self] in await run(claimed) } }
+        return Task.immediate(executorPreference: bus.configuration.executor) { [self] in await run(claimed) }
+    }
+
+    private func run(_ claimed: ClaimedJob) async {
+        let news = await TraceContext.propagate(claimed.job.traceContext, bus) {
+            switch submit(claimed) {
+            case .failure(let none): return none.event
+            case .success(let (attempt, work)):
+                return event(after: await attempt.run { try await perform(claimed, work, $0) }, of: claimed)
+            }
+        }
+        send(news) { $0.ended.append(claimed.ticket) }
+    }
+
+    /// Submits a claimed job to the bus; returns its attempt and the work.
+    // Not inlined: the frame of a job that waits would keep what the bus needs to know.
+    @inline(never)
+    private func submit(_ claimed: ClaimedJob) -> Result<(StoredAttempt, JobKind.Work), NoAttempt> {
         let (job, ticket) = (claimed.job, claimed.ticket)
-        defer { state.withLock { $0.tasks[ticket] = nil } }
-        guard let kind = kinds[job.kind], let scope = ScopeText.scope(from: job.scope) else { return send(.withdrawn(ticket)) }
+        guard let kind = kinds[job.kind], let scope = ScopeText.scope(from: job.scope) else {
+            return .failure(NoAttempt(event: .withdrawn(ticket)))
+        }
         let work: JobKind.Work
         do {
             work = try kind.work(job)
         } catch {
             instruments?.undecodable(job)
-            return send(.ended(AttemptResult(ticket, .undecodable, counters: job.counters, error: error.text, time: storeTime)))
+            let result = AttemptResult(ticket, .undecodable, counters: job.counters, error: error.text, time: storeTime)
+            return .failure(NoAttempt(event: .ended(result)))
         }
         let options = JobOptions(
             destination: job.destination, when: kind.conditions, priority: job.priority, id: JobID(job.id.description))
         var past = job.past
-        past.hasReconnected = state.withLock { $0.core.hasReconnected(job) }
-        let remaining = storeTime.flatMap { now in job.deadline.map { now.duration(to: $0) } }
-        let end: AttemptEnd<Void>
+        if job.softDelay != nil { past.hasReconnected = state.withLock { $0.core.hasReconnected(job) } }
+        let remaining = job.deadline.flatMap { deadline in storeTime.map { $0.duration(to: deadline) } }
         do throws(RetryError) {
-            end = try await TraceContext.propagate(job.traceContext, bus) { () async throws(RetryError) in
-                try await bus.runAttempt(
-                    work.policy.giveUpAfter(elapsed: remaining), to: scope, options: options, past: past
-                ) { [self] attempt in
-                    guard await mayStart(ticket) else { throw StaleClaim() }
-                    publish(JobQueueEvent(.attemptStarted(attempt.number), job.id))
-                    try await work.perform(
-                        DurableAttempt(
-                            id: job.id, attempt: attempt, idempotencyKey: job.idempotencyKey, lastError: job.lastError))
-                }
-            }
+            let policy = work.policy.giveUpAfter(elapsed: remaining)
+            return .success((try bus.submitAttempt(policy, to: scope, options: options, past: past), work))
         } catch {
             // Without a bus there is nothing more to do.
             if error == .shutDown { shutDown(drain: .zero) }
-            return send(.withdrawn(ticket))
+            return .failure(NoAttempt(event: .withdrawn(ticket)))
         }
-        let result = end.isStale { $0 is StaleClaim } ? nil : AttemptResult(end, of: claimed, at: storeTime)
-        send(result.map { .ended($0) } ?? .withdrawn(ticket))
+    }
+
+    /// Performs an attempt, if the store lets it start.
+    private func perform(_ claimed: ClaimedJob, _ work: JobKind.Work, _ attempt: Attempt) async throws {
+        guard await mayStart(claimed.ticket) else { throw StaleClaim() }
+        let job = claimed.job
+        publish(JobQueueEvent(.attemptStarted(attempt.number), job.id))
+        try await work.perform(
+            DurableAttempt(id: job.id, attempt: attempt, idempotencyKey: job.idempotencyKey, lastError: job.lastError))
+    }
+
+    /// Returns what the core hears of an attempt's end.
+    private func event(after end: AttemptEnd<Void>, of claimed: ClaimedJob) -> QueueCore.Event {
+        let result = end.isStale { $0 is StaleClaim } ? nil : AttemptResult(end, of: claimed) { storeTime }
+        return result.map { .ended($0) } ?? .withdrawn(claimed.ticket)
     }
 
     private var storeTime: StoreInstant? {
@@ -270,9 +304,8 @@ final class JobWorker: Sendable {
 
     /// Waits until the store has recorded a start; returns false if the attempt may not start.
     private func mayStart(_ ticket: JobTicket) async -> Bool {
-        await withCheckedContinuation { continuation in
-            state.withLock { $0.permits[ticket] = continuation }
-            send(.wantsStart(ticket))
+        await withUnsafeContinuation { continuation in
+            send(.wantsStart(ticket)) { $0.permits[ticket] = continuation }
         }
     }
 
@@ -452,6 +485,15 @@ extension JobWorker.State {
         guard isIdle != idling.isIdle else { return }
         (idling.isIdle, idling.needsLook) = (isIdle, isIdle)
         if isIdle { idling.number += 1 }
+    }
+
+    /// Returns what the loop has to do: the effects, the jobs whose tasks have ended, and the continuations of the permits.
+    fileprivate mutating func takeWork() -> (
+        effects: [QueueCore.Effect], ended: [JobTicket], permits: [JobTicket: UnsafeContinuation<Bool, Never>]
+    ) {
+        var answered: [JobTicket: UnsafeContinuation<Bool, Never>] = [:]
+        for case .permit(let ticket, _) in outbox { answered[ticket] = permits.removeValue(forKey: ticket) }
+        return (outbox.take(), ended.take(), answered)
     }
 
     /// Returns the number of an idle period that has just begun; `nil` if there is none.

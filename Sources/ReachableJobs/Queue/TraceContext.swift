@@ -21,15 +21,12 @@ enum TraceContext {
 
     /// Runs a body as a part of a stored context, so that its spans are children of the caller that pushed the job.
     static func propagate<Value>(
-        _ carrier: [String: String], _ bus: RetryBus, _ body: () async throws(RetryError) -> Value
-    ) async throws(RetryError) -> Value {
-        guard let tracer = bus.configuration.tracer, !carrier.isEmpty else { return try await body() }
+        _ carrier: [String: String], _ bus: RetryBus, _ body: () async -> Value
+    ) async -> Value {
+        guard let tracer = bus.configuration.tracer, !carrier.isEmpty else { return await body() }
         var context = ServiceContext.topLevel
         tracer.extract(carrier, into: &context, using: Carrier())
-        let result: Result<Value, RetryError> = await ServiceContext.$current.withValue(context) {
-            do throws(RetryError) { return .success(try await body()) } catch { return .failure(error) }
-        }
-        return try result.get()
+        return await ServiceContext.$current.withValue(context, operation: body)
     }
 }
 #else
@@ -38,7 +35,7 @@ enum TraceContext {
     static func current(_ bus: RetryBus) -> [String: String] { [:] }
 
     static func propagate<Value>(
-        _ carrier: [String: String], _ bus: RetryBus, _ body: () async throws(RetryError) -> Value
-    ) async throws(RetryError) -> Value { try await body() }
+        _ carrier: [String: String], _ bus: RetryBus, _ body: () async -> Value
+    ) async -> Value { await body() }
 }
 #endif

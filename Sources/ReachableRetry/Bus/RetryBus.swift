@@ -348,6 +348,14 @@ extension RetryBus {
         JobDriver(bus: self, handle: try submit(JobRequest(policy: policy, scope: scope, options: options)), policy: policy)
     }
 
+    /// Begins a task on the executor of the bus.
+    ///
+    /// Without one the task has no preference: `nil` would be one, too, which the runtime looks up at each switch.
+    package func task(_ operation: sending @escaping @isolated(any) () async -> Void) -> Task<Void, Never> {
+        guard let executor = configuration.executor else { return Task(operation: operation) }
+        return Task(executorPreference: executor, operation: operation)
+    }
+
     /// A random number for a delay.
     func draw() -> Double { Backoff.random(random.withLock { $0.next() }) }
 }

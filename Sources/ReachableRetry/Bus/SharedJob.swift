@@ -27,7 +27,7 @@ extension RetryBus {
         named.id = id
         let (shared, number, isFirst) = try enter(id, Value.self)
         if isFirst {
-            let task = Task(executorPreference: configuration.executor) { [self, named] in
+            let task = task { [self, named] in
                 // The abandoned job of this name may still be ending.
                 await shared.predecessor?.value
                 let result: Result<Value, any Error>

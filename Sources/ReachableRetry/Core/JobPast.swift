@@ -1,6 +1,6 @@
 /// The past of a job whose earlier attempts ran in other lives, and perhaps in other processes.
 ///
-/// A durable job runs one attempt per life: see ``RetryBus/runAttempt(_:to:options:past:operation:)``.
+/// A durable job runs one attempt per life: see ``StoredAttempt``.
 package struct JobPast: Hashable, Sendable {
     /// The number of started attempts.
     package var started: Int

@@ -211,7 +211,7 @@ final class JobDefinition<Value: Sendable>: AnyJobDefinition, @unchecked Sendabl
 
     /// Drives a submitted job to its end in a task with its submitter's priority and task-local values.
     func drive(_ handle: JobHandle) {
-        Task(executorPreference: bus.configuration.executor) { [self] in
+        _ = bus.task { [self] in
             let iteration = JobIteration(self, handle, mayLeave: false)
             while await iteration.next(isolation: nil) != nil {}
         }

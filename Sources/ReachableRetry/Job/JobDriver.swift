@@ -107,27 +107,29 @@ final class JobDriver: Sendable {
     // Not inlined, like `proceed`: its temporaries would be part of the frames of its callers.
     @inline(never)
     private func takeStep() -> Step? {
-        let step = takeStepFromTable()
-        if case .start = step { watchSources() }
+        let (step, scope) = takeStepFromTable()
+        if let scope { watchSources(to: scope) }
         return step
     }
 
-    private func takeStepFromTable() -> Step? {
+    /// Returns the next step, and for a start the scope whose source addresses the attempt depends on.
+    private func takeStepFromTable() -> (Step?, Scope?) {
         guard reader == .ofEvents else {
             let reading = bus.clock.now()
-            let (step, waiters) = bus.state.withLock { state in
-                (state.takeStep(self, at: state.time(reading)), state.takeQuietWaiters())
+            let (step, scope, waiters) = bus.state.withLock { state in
+                let (step, scope) = state.takeStep(self, at: state.time(reading))
+                return (step, scope, state.takeQuietWaiters())
             }
             for waiter in waiters { waiter.resume() }
-            return step
+            return (step, scope)
         }
-        var step: Step?
+        var (step, scope): (Step?, Scope?)
         bus.change { state, now in
-            step = state.takeStep(self, at: now)
+            (step, scope) = state.takeStep(self, at: now)
             if case .waiting = step { return state.core.pause(key, by: .reader, at: now) }
             return []
         }
-        return step
+        return (step, scope)
     }
 
     /// Leaves `waiter` to be woken by the bus; returns `false` if there is something to do already.
@@ -147,9 +149,8 @@ final class JobDriver: Sendable {
         return isAsleep
     }
 
-    /// Follows the source addresses of a new attempt's connections, if the policy depends on them.
-    private func watchSources() {
-        guard let scope = bus.state.withLock({ $0.scopeOfSources(key) }) else { return }
+    /// Follows the source addresses of a new attempt's connections.
+    private func watchSources(to scope: Scope) {
         // Outside of the lock: the monitor has its own. The path may be older than the addresses, so lost ones are left out.
         let sources = bus.monitor.sources(to: scope).map(bus.monitor.condition(holding:)).filter(\.state.isSatisfied)
         guard !sources.isEmpty else { return }
@@ -351,26 +352,26 @@ extension RetryBus {
 }
 
 extension RetryBus.State {
-    fileprivate mutating func takeStep(_ driver: JobDriver, at now: BusTime) -> JobDriver.Step? {
+    fileprivate mutating func takeStep(_ driver: JobDriver, at now: BusTime) -> (JobDriver.Step?, Scope?) {
         let key = driver.handle.key
         if let end = table.takeEnd(of: key) {
             if !end.hasReader { runningEndHandlers += 1 }
-            return .ended(end)
+            return (.ended(end), nil)
         }
         if table[key]?.hasUnreadWait == true {
             table[key]?.hasUnreadWait = false
             // A wait that is over already is not reported, and none to a cancelled task, which ends the job next.
             let unmet = table[key]?.mayStart == false && !Task.isCancelled ? self.unmet(of: key) : []
-            if !unmet.isEmpty { return .waiting(unmet) }
+            if !unmet.isEmpty { return (.waiting(unmet), nil) }
         }
-        guard table[key]?.mayStart == true, let start = core.currentStart(of: key, at: now) else { return nil }
+        guard table[key]?.mayStart == true, let start = core.currentStart(of: key, at: now) else { return (nil, nil) }
         table[key]?.mayStart = false
         var attempt = Attempt(
             number: start.number, previousFailure: table[key]?.record.lastError, timeLimit: start.limit, epoch: start.epoch)
         attempt.progress = { [weak bus = driver.bus, handle = driver.handle] in
             bus?.noteProgress(handle, of: start.number)
         }
-        return .start(attempt)
+        return (.start(attempt), scopeOfSources(key))
     }
 
     /// The scope whose path's source addresses the job's attempt depends on; `nil` if the policy ignores them.

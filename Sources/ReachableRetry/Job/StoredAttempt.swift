@@ -12,26 +12,16 @@ package enum AttemptEnd<Value: Sendable>: Sendable {
     case cancelled
 }
 
-extension RetryBus {
-    /// Waits until a job may start an attempt, runs it, and returns what follows.
+/// One attempt of a job whose state is kept elsewhere, which the bus has accepted: it has to be run.
+///
+/// Such a job has one life per attempt. Gate, limits, conditions, budget and backoff are those of any job.
+package struct StoredAttempt: Sendable {
+    fileprivate let driver: JobDriver
+
+    /// Waits until the attempt may start, runs it, and returns what follows.
     ///
-    /// A job whose state is kept elsewhere has one life per attempt. Gate, limits, conditions, budget and backoff are those of any
-    /// job. Cancelling the calling task cancels the job.
-    ///
-    /// - Parameters:
-    ///   - policy: The delays and limits.
-    ///   - scope: The scope to reach.
-    ///   - options: The job's destination, conditions, priority and name.
-    ///   - past: The counts of earlier attempts.
-    ///   - operation: The work.
-    /// - Throws: ``RetryError/duplicateID`` or ``RetryError/shutDown`` if the bus rejects the job.
-    package func runAttempt<Value: Sendable>(
-        _ policy: RetryPolicy, to scope: Scope, options: JobOptions, past: JobPast,
-        operation: @Sendable (Attempt) async throws -> Value
-    ) async throws(RetryError) -> AttemptEnd<Value> {
-        var request = JobRequest(policy: policy, scope: scope, options: options)
-        request.past = past
-        let driver = JobDriver(bus: self, handle: try submit(request), policy: policy)
+    /// Cancelling the calling task cancels the job.
+    package func run<Value: Sendable>(_ operation: @Sendable (Attempt) async throws -> Value) async -> AttemptEnd<Value> {
         while true {
             switch await driver.next() {
             case .start(let attempt):
@@ -39,11 +29,30 @@ extension RetryBus {
                     return .succeeded(value, started: attempt.number)
                 }
             case .ended(let end):
-                defer { noteEndHandled() }
+                defer { driver.bus.noteEndHandled() }
                 if let handBack = end.handBack { return .handedBack(handBack, end.lastError ?? CancellationError()) }
                 return driver.conclude(end).report.map(AttemptEnd.gaveUp) ?? .cancelled
             case .waiting, .left: continue
             }
         }
+    }
+}
+
+extension RetryBus {
+    /// Submits one attempt of a job whose state is kept elsewhere.
+    ///
+    /// - Parameters:
+    ///   - policy: The delays and limits.
+    ///   - scope: The scope to reach.
+    ///   - options: The job's destination, conditions, priority and name.
+    ///   - past: The counts of earlier attempts.
+    /// - Throws: ``RetryError/duplicateID`` or ``RetryError/shutDown`` if the bus rejects the job.
+    // Apart from `run`, whose frame would keep all of this while the job waits.
+    package func submitAttempt(
+        _ policy: RetryPolicy, to scope: Scope, options: JobOptions, past: JobPast
+    ) throws(RetryError) -> StoredAttempt {
+        var request = JobRequest(policy: policy, scope: scope, options: options)
+        request.past = past
+        return StoredAttempt(driver: JobDriver(bus: self, handle: try submit(request), policy: policy))
     }
 }

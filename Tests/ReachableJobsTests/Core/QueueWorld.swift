@@ -22,7 +22,7 @@ struct QueueWorld {
     }
 
     struct RunningTask {
-        var claimed: Claims.Claimed
+        var claimed: ClaimedJob
         var stage = TaskStage.waiting
         var isCancelled = false
     }
@@ -423,7 +423,7 @@ struct QueueWorld {
         workers[number].tasks[ticket]?.stage = .running
         for (index, worker) in workers.enumerated() {
             for other in worker.tasks.values where other.stage == .running && other.claimed.job.id == ticket.id {
-                guard index != number || other.claimed.claim != ticket.claim else { continue }
+                guard index != number || other.claimed.ticket.claim != ticket.claim else { continue }
                 if isUnderLease(other.claimed.ticket) {
                     throw Broken(description: "two attempts of one job run under valid leases")
                 }

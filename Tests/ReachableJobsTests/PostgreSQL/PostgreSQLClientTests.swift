@@ -88,7 +88,7 @@ struct PostgreSQLClientTests {
             try await bench.run("RESET ROLE")
             let tables = try await bench.run(
                 "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename LIKE 'reachable%'")
-            #expect(tables.rowCount == 8)
+            #expect(tables.rowCount == 9)
             for table in tables.firstTexts {
                 try await expectDenied(role, "SELECT 1 FROM \(table)")
                 try await expectDenied(role, "DELETE FROM \(table)")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ReachableJobs
 
-/// The costs of claims and pushes, as the server counts them.
+/// The costs of pushes, claims and starts, as the server counts them.
 @Suite(.enabled(if: hasPostgreSQL, "run them with Scripts/postgresql"), .timeLimit(.minutes(5)))
 struct PostgreSQLCostTests {
     /// A kind at its limit has thousands of jobs before another kind's.
@@ -55,6 +55,47 @@ struct PostgreSQLCostTests {
         }
         #expect(try await rowsWritten(bench) == (updates, inserts + 10))
         _ = try await bench.run("COMMIT")
+    }
+
+    /// Another version of a job has an entry in each index, and a claim's starts are many.
+    @Test func startsWriteNoJobs() async throws {
+        let bench = try await PostgreSQLStoreBench()
+        let worker = try await bench.store.register(queue: "default", node: "node")
+        try await push(8, "kind", bench)
+        let tickets = try await bench.claim(worker).jobs.map(\.ticket)
+        _ = try await bench.run("BEGIN")
+        let before = try await rowsWritten(bench)
+        try await bench.run(
+            "SELECT * FROM reachable_start($1, $2, $3)",
+            [.int(worker.rawValue), .texts(tickets.map(\.id.description)), .ints(tickets.map(\.claim))])
+        #expect(try await rowsWritten(bench) == before)
+        _ = try await bench.run("COMMIT")
+        #expect(tickets.count == 8)
+        #expect(try await bench.store.find(JobFilter()).map(\.counters.started) == Array(repeating: 1, count: 8))
+    }
+
+    @Test func startsAreForgottenWhenTheirClaimsHaveEnded() async throws {
+        let bench = try await PostgreSQLStoreBench()
+        let worker = try await bench.store.register(queue: "default", node: "node")
+        func starts() async throws -> Int64? { try await bench.run("SELECT count(*) FROM reachable_starts").int(0, 0) }
+        var tickets: [JobTicket] = []
+        for _ in 0..<3 {
+            try await push(2, "kind", bench)
+            let claimed = try await bench.claim(worker).jobs.map(\.ticket)
+            #expect(try await bench.store.start(claimed, by: worker) == [true, true])
+            tickets += claimed
+        }
+        // All of the first claim, and half of the second one.
+        let results = tickets.prefix(3).map { AttemptResult($0, .succeeded, counters: .init()) }
+        _ = try await bench.store.finish(results, by: worker)
+        #expect(try await starts() == 3)
+        _ = try await bench.store.extend(worker)
+        #expect(try await starts() == 2)
+        let running = try await bench.store.find(JobFilter(states: [.running]))
+        #expect(running.map(\.counters.started) == [1, 1, 1])
+        try await bench.store.unregister(worker)
+        #expect(try await starts() == 0)
+        #expect(try await bench.store.find(JobFilter(states: [.available])).map(\.counters.started) == [1, 1, 1])
     }
 
     /// The rows of the table of jobs that the session has updated, and those that it has inserted.

@@ -14,7 +14,7 @@ import Testing
         in world: TestWorld, _ policy: RetryPolicy? = nil, _ options: JobOptions = JobOptions(), past: JobPast = JobPast(),
         _ operation: @escaping @Sendable (Attempt) async throws -> Int
     ) async throws -> AttemptEnd<Int> {
-        try await world.bus.runAttempt(policy ?? self.policy, to: .internet, options: options, past: past, operation: operation)
+        try await world.bus.submitAttempt(policy ?? self.policy, to: .internet, options: options, past: past).run(operation)
     }
 
     @Test func aSuccessReportsItsNumber() async throws {

@@ -1,0 +1,116 @@
+import Foundation
+import ReachableRetry
+import Testing
+
+@testable import ReachableJobs
+
+/// How many jobs a worker claims at a time from a queue that always has more.
+struct QueueReadAheadTests {
+    /// A worker, the jobs of the store, and those that wait on its bus.
+    private struct Worker {
+        var core = QueueCore()
+        var turns: [StoreTurn] = []
+        var waiting: [JobTicket] = []
+        /// The sizes of its claims.
+        var claimed: [Int] = []
+        private let worker = WorkerID(rawValue: 1)
+        private var pushed: Int64 = 0
+
+        init() {
+            core.register(QueueCore.Kind(versions: [1], limit: nil, maxAttempts: nil), name: "kind")
+            send(.began)
+            send(.reach(QueueCore.Reach(kind: "kind", scope: "internet"), isOpen: true, isEdge: false))
+        }
+
+        mutating func send(_ event: QueueCore.Event) {
+            for effect in core.handle(event, at: BusTime(nanoseconds: 0)) {
+                switch effect {
+                case .turn(let turn): turns.append(turn)
+                case .run(let claimed): waiting.append(claimed.ticket)
+                default: break
+                }
+            }
+        }
+
+        /// Starts the first jobs that wait on the bus.
+        mutating func start(_ count: Int) {
+            let starting = waiting.prefix(count)
+            waiting.removeFirst(starting.count)
+            for ticket in starting { send(.wantsStart(ticket)) }
+        }
+
+        /// Answers a turn: the queue has as many jobs as are asked for, and more.
+        mutating func answer() throws {
+            let turn = try #require(turns.first)
+            turns.removeFirst()
+            var reply = StoreTurn.Reply()
+            if turn.registers { reply.worker = worker }
+            reply.starts = turn.writes.starts.map { _ in true }
+            if turn.expires { reply.expired = ExpiredJobs(jobs: [], next: nil, hasMore: false) }
+            if turn.prunes { reply.pruned = 0 }
+            if let request = turn.claim {
+                var claims = Claims(
+                    jobs: [], newLanes: [], isPaused: false, hasMore: true, nextDue: nil, now: StoreInstant(nanoseconds: 0))
+                if request.lastKnownLane == 0 {
+                    claims.newLanes = [Lane(id: 1, kind: "kind", version: 1, scope: "internet", destination: nil)]
+                } else if !request.lanes.isEmpty {
+                    claims.jobs = (0..<request.limit).map { _ in job() }
+                    claimed.append(claims.jobs.count)
+                }
+                reply.claims = claims
+            }
+            send(.turnEnded(reply))
+        }
+
+        private mutating func job() -> Claims.Claimed {
+            pushed += 1
+            let new = NewJob(queue: "default", kind: "kind", payload: Data())
+            return Claims.Claimed(
+                job: DurableJob(new, position: pushed, now: StoreInstant(nanoseconds: 0), created: Date()), claim: 1)
+        }
+
+        /// Ends the attempts that run.
+        mutating func end() {
+            for job in core.held.values where job.phase == .running {
+                let ticket = job.claimed.ticket
+                send(.ended(AttemptResult(ticket, .succeeded, counters: .init())))
+            }
+        }
+
+        /// Answers turns until there is none; `starts` of the waiting jobs start during each.
+        mutating func run(turns count: Int, starting starts: Int) throws {
+            for _ in 0..<count {
+                guard !turns.isEmpty else { return }
+                start(starts)
+                try answer()
+                end()
+            }
+        }
+    }
+
+    @Test func claimsGrowWhileAllJobsStartAtOnce() throws {
+        var worker = Worker()
+        try worker.run(turns: 40, starting: .max)
+        #expect(worker.claimed.first == 64)
+        #expect(worker.core.ahead == 512)
+        #expect(worker.claimed.suffix(10).allSatisfy { $0 > 128 }, "\(worker.claimed)")
+    }
+
+    /// A machine that is busy starts some of them a little later.
+    @Test func claimsStayLargeWhileHalfOfThoseThatWaitStart() throws {
+        var worker = Worker()
+        try worker.run(turns: 40, starting: .max)
+        let before = worker.claimed.count
+        for _ in 0..<20 { try worker.run(turns: 1, starting: max(1, worker.waiting.count / 2)) }
+        #expect(worker.claimed.count > before)
+        #expect(worker.core.ahead == 512)
+    }
+
+    @Test func claimsAreSmallAgainWhenTheBusHoldsJobsBack() throws {
+        var worker = Worker()
+        try worker.run(turns: 40, starting: .max)
+        for _ in 0..<600 { try worker.run(turns: 1, starting: 1) }
+        #expect(worker.core.ahead == 64)
+        #expect(worker.waiting.count <= 64)
+    }
+}
