@@ -239,7 +239,8 @@ BEGIN
                 SELECT array_agg(c.position) FILTER (WHERE c.count <= c.maximum), count(*),
                        (array_agg(c.rank))[count(*)], (array_agg(c.position))[count(*)]
                 INTO candidates, counted, last_rank, last_position FROM (
-                    SELECT f.position, f.rank, f.maximum, row_number() OVER (PARTITION BY f.lane ORDER BY f.rank, f.position) AS count
+                    SELECT f.position, f.rank, f.maximum,
+                           row_number() OVER (PARTITION BY f.lane ORDER BY f.rank, f.position) AS count
                     FROM (
                         SELECT d.position, d.rank, s.lane, s.maximum
                         FROM unnest(from_lanes, from_groups, from_edges, from_limits) AS s (lane, number, edge, maximum), LATERAL (

@@ -91,9 +91,8 @@ CREATE TABLE IF NOT EXISTS reachable_jobs (
     unique_key text, serial_key text,
     idempotency_key text, trace text, last_error text, failure_reason text,
     payload bytea NOT NULL
--- Room for the starts on the same page, without which each would be a new entry in all indexes: the table is smaller so.
--- Claims walk past the index entries of claimed jobs until a vacuum removes them: it comes as often as jobs end, however many are
--- kept.
+-- Room for a job's next version on its page. Claims walk past the index entries of claimed jobs until a vacuum removes them: it
+-- comes as often as jobs end, however many are kept.
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000,
         autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX IF NOT EXISTS reachable_ready ON reachable_jobs (lane, outage, rank, position) WHERE outage IS NOT NULL;

@@ -388,7 +388,9 @@ struct QueueCore: Sendable {
     private func claimRequest(_ worker: WorkerID) -> ClaimRequest? {
         let limit = isReserved ? 0 : min(window - held.count, ahead - waitingCount)
         var counts: [String: Int] = [:]
-        for job in held.values { counts[job.claimed.job.kind, default: 0] += 1 }
+        if kinds.values.contains(where: { $0.limit != nil }) {
+            for job in held.values { counts[job.claimed.job.kind, default: 0] += 1 }
+        }
         var request = ClaimRequest(worker: worker, limit: max(0, limit), lanes: [], lastKnownLane: lastKnownLane)
         for lane in lanes {
             let reach = Reach(kind: lane.kind, scope: lane.scope)

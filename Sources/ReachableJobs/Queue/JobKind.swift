@@ -19,10 +19,12 @@ struct JobKind: Sendable {
 
     /// The work of one job.
     struct Work: Sendable {
+        /// Makes one attempt.
+        typealias Perform = @Sendable (DurableAttempt) async throws -> Void
+
         /// The policy, but for the deadline.
         let policy: RetryPolicy
-        /// Makes one attempt.
-        let perform: @Sendable (DurableAttempt) async throws -> Void
+        let perform: Perform
     }
 
     /// The rules for the core.
@@ -38,11 +40,12 @@ struct JobKind: Sendable {
         name = Parameters.jobName
         versions = Set(upgrading.keys).union([Parameters.jobVersion])
         (self.policy, self.conditions, self.maxConcurrent) = (policy, conditions, maxConcurrent.map { max(1, $0) })
+        let decoder = JSONDecoder()
         work = { job throws(Unreadable) in
             let parameters: Parameters
             do {
                 let upgrade = job.version == Parameters.jobVersion ? nil : upgrading[job.version]
-                parameters = try upgrade?(job.payload) ?? JSONDecoder().decode(Parameters.self, from: job.payload)
+                parameters = try upgrade?(job.payload) ?? decoder.decode(Parameters.self, from: job.payload)
             } catch {
                 // The error may quote the payload.
                 throw Unreadable(text: Self.unreadable(version: job.version))

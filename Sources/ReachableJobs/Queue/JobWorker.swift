@@ -10,11 +10,6 @@ final class JobWorker: Sendable {
     /// Thrown by an attempt that may not start, because its claim is not valid any more.
     private struct StaleClaim: Error {}
 
-    /// The reason why a claimed job has no attempt here, as the core hears it.
-    private struct NoAttempt: Error {
-        var event: QueueCore.Event
-    }
-
     /// The conditions of a kind and scope.
     fileprivate struct Way {
         var conditions: [Condition]
@@ -241,23 +236,20 @@ final class JobWorker: Sendable {
     }
 
     private func run(_ claimed: ClaimedJob) async {
-        let news = await TraceContext.propagate(claimed.job.traceContext, bus) {
-            switch submit(claimed) {
-            case .failure(let none): return none.event
-            case .success(let (attempt, work)):
-                return event(after: await attempt.run { try await perform(claimed, work, $0) }, of: claimed)
-            }
+        await TraceContext.propagate(claimed.job.traceContext, bus) {
+            guard let (attempt, work) = submit(claimed) else { return }
+            finish(claimed, after: await attempt.run { try await perform(claimed, work, $0) })
         }
-        send(news) { $0.ended.append(claimed.ticket) }
     }
 
-    /// Submits a claimed job to the bus; returns its attempt and the work.
+    /// Submits a claimed job to the bus; returns its attempt and the work, or `nil` if it has ended without one.
     // Not inlined: the frame of a job that waits would keep what the bus needs to know.
     @inline(never)
-    private func submit(_ claimed: ClaimedJob) -> Result<(StoredAttempt, JobKind.Work), NoAttempt> {
+    private func submit(_ claimed: ClaimedJob) -> (StoredAttempt, JobKind.Work.Perform)? {
         let (job, ticket) = (claimed.job, claimed.ticket)
         guard let kind = kinds[job.kind], let scope = ScopeText.scope(from: job.scope) else {
-            return .failure(NoAttempt(event: .withdrawn(ticket)))
+            finish(claimed, .withdrawn(ticket))
+            return nil
         }
         let work: JobKind.Work
         do {
@@ -265,7 +257,8 @@ final class JobWorker: Sendable {
         } catch {
             instruments?.undecodable(job)
             let result = AttemptResult(ticket, .undecodable, counters: job.counters, error: error.text, time: storeTime)
-            return .failure(NoAttempt(event: .ended(result)))
+            finish(claimed, .ended(result))
+            return nil
         }
         let options = JobOptions(
             destination: job.destination, when: kind.conditions, priority: job.priority, id: JobID(job.id.description))
@@ -274,27 +267,32 @@ final class JobWorker: Sendable {
         let remaining = job.deadline.flatMap { deadline in storeTime.map { $0.duration(to: deadline) } }
         do throws(RetryError) {
             let policy = work.policy.giveUpAfter(elapsed: remaining)
-            return .success((try bus.submitAttempt(policy, to: scope, options: options, past: past), work))
+            return (try bus.submitAttempt(policy, to: scope, options: options, past: past), work.perform)
         } catch {
             // Without a bus there is nothing more to do.
             if error == .shutDown { shutDown(drain: .zero) }
-            return .failure(NoAttempt(event: .withdrawn(ticket)))
+            finish(claimed, .withdrawn(ticket))
+            return nil
         }
     }
 
     /// Performs an attempt, if the store lets it start.
-    private func perform(_ claimed: ClaimedJob, _ work: JobKind.Work, _ attempt: Attempt) async throws {
+    private func perform(_ claimed: ClaimedJob, _ work: JobKind.Work.Perform, _ attempt: Attempt) async throws {
         guard await mayStart(claimed.ticket) else { throw StaleClaim() }
         let job = claimed.job
         publish(JobQueueEvent(.attemptStarted(attempt.number), job.id))
-        try await work.perform(
-            DurableAttempt(id: job.id, attempt: attempt, idempotencyKey: job.idempotencyKey, lastError: job.lastError))
+        try await work(DurableAttempt(id: job.id, attempt: attempt, idempotencyKey: job.idempotencyKey, lastError: job.lastError))
     }
 
-    /// Returns what the core hears of an attempt's end.
-    private func event(after end: AttemptEnd<Void>, of claimed: ClaimedJob) -> QueueCore.Event {
+    // Not inlined, like `submit`.
+    @inline(never)
+    private func finish(_ claimed: ClaimedJob, after end: AttemptEnd<Void>) {
         let result = end.isStale { $0 is StaleClaim } ? nil : AttemptResult(end, of: claimed) { storeTime }
-        return result.map { .ended($0) } ?? .withdrawn(claimed.ticket)
+        finish(claimed, result.map { .ended($0) } ?? .withdrawn(claimed.ticket))
+    }
+
+    private func finish(_ claimed: ClaimedJob, _ event: QueueCore.Event) {
+        send(event) { $0.ended.append(claimed.ticket) }
     }
 
     private var storeTime: StoreInstant? {

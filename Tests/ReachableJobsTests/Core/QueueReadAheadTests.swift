@@ -4,7 +4,7 @@ import Testing
 
 @testable import ReachableJobs
 
-/// How many jobs a worker claims at a time from a queue that always has more.
+/// The sizes of a worker's claims from a queue that always has more jobs.
 struct QueueReadAheadTests {
     /// A worker, the jobs of the store, and those that wait on its bus.
     private struct Worker {
