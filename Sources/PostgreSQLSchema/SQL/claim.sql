@@ -225,17 +225,21 @@ BEGIN
 
         -- Others claim the same jobs at the same time: locked ones are passed over, and the search goes on behind them.
         WHILE wanted > 0 LOOP
-            chunk := least(wanted + 50, 1000);
             IF cardinality(from_lanes) = 1 THEN
-                -- One lane is in order already.
-                counted := 0;
+                -- The index has the jobs of one lane in their order.
+                chunk := least(wanted, from_limits[1]);
                 SELECT coalesce(array_agg(f.position) FILTER (WHERE NOT f.has_key), '{}'),
-                       array_agg(f.position) FILTER (WHERE f.has_key) INTO places, keyed FROM (
-                    SELECT o.position, o.serial_key IS NOT NULL OR o.unique_key IS NOT NULL AS has_key FROM reachable_jobs o
+                       array_agg(f.position) FILTER (WHERE f.has_key), count(*),
+                       (array_agg(f.rank))[count(*)], (array_agg(f.position))[count(*)]
+                INTO places, keyed, counted, last_rank, last_position FROM (
+                    SELECT o.position, o.rank, o.serial_key IS NOT NULL OR o.unique_key IS NOT NULL AS has_key
+                    FROM reachable_jobs o
                     WHERE o.lane = from_lanes[1] AND o.outage = from_groups[1] AND o.outage IS NOT NULL
+                    AND (o.rank, o.position) > (cursor_rank, cursor_position)
                     AND (from_edges[1] IS NULL OR o.soft_since <= from_edges[1] OR o.soft_until <= moment)
-                    ORDER BY o.rank, o.position LIMIT least(wanted, from_limits[1]) FOR UPDATE SKIP LOCKED) AS f;
+                    ORDER BY o.rank, o.position LIMIT chunk FOR UPDATE SKIP LOCKED) AS f;
             ELSE
+                chunk := least(wanted + 50, 1000);
                 SELECT array_agg(c.position) FILTER (WHERE c.count <= c.maximum), count(*),
                        (array_agg(c.rank))[count(*)], (array_agg(c.position))[count(*)]
                 INTO candidates, counted, last_rank, last_position FROM (
@@ -253,7 +257,6 @@ BEGIN
                         WHERE s.maximum > 0
                         ORDER BY d.rank, d.position LIMIT chunk) AS f
                     ORDER BY f.rank, f.position) AS c;
-                EXIT WHEN counted = 0;
                 SELECT coalesce(array_agg(f.position) FILTER (WHERE NOT f.has_key), '{}'),
                        array_agg(f.position) FILTER (WHERE f.has_key) INTO places, keyed FROM (
                     SELECT o.position, o.serial_key IS NOT NULL OR o.unique_key IS NOT NULL AS has_key FROM reachable_jobs o
@@ -261,6 +264,7 @@ BEGIN
                     WHERE o.position = ANY(candidates) AND o.state = 0 AND coalesce(o.outage, -1) >= 0
                     ORDER BY o.rank, o.position LIMIT wanted FOR UPDATE SKIP LOCKED) AS f;
             END IF;
+            EXIT WHEN counted = 0;
             has_blocked := false;
             FOR j IN SELECT o.* FROM reachable_jobs o WHERE o.position = ANY(keyed) LOOP
                 -- One change of a chain at a time: the other one is about to commit, and the next claim looks again.

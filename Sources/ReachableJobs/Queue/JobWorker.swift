@@ -141,7 +141,7 @@ final class JobWorker: Sendable {
             group.addTask { [self] in for await _ in changes { send(.hint) } }
             send(.began)
             loop: for await _ in signals {
-                let work = state.withLock { $0.takeWork() }
+                var work = state.withLock { $0.takeWork() }
                 for ticket in work.ended { tasks[ticket] = nil }
                 for effect in work.effects {
                     switch effect {
@@ -157,7 +157,7 @@ final class JobWorker: Sendable {
                         }
                     case .run(let claimed): tasks[claimed.ticket] = begin(claimed)
                     case .cancel(let ticket): tasks[ticket]?.cancel()
-                    case .permit(let ticket, let mayStart): work.permits[ticket]?.resume(returning: mayStart)
+                    case .permit(let ticket, let mayStart): work.permits.removeValue(forKey: ticket)?.resume(returning: mayStart)
                     default: perform(effect)
                     }
                 }
@@ -490,7 +490,10 @@ extension JobWorker.State {
         effects: [QueueCore.Effect], ended: [JobTicket], permits: [JobTicket: UnsafeContinuation<Bool, Never>]
     ) {
         var answered: [JobTicket: UnsafeContinuation<Bool, Never>] = [:]
-        for case .permit(let ticket, _) in outbox { answered[ticket] = permits.removeValue(forKey: ticket) }
+        // A job that is cancelled while the lease is lost is answered twice: the first answer counts.
+        for case .permit(let ticket, _) in outbox {
+            if let permit = permits.removeValue(forKey: ticket) { answered[ticket] = permit }
+        }
         return (outbox.take(), ended.take(), answered)
     }
 

@@ -73,6 +73,24 @@ struct PostgreSQLClientTests {
         #expect(try await bench.claim(worker).jobs.map(\.job.name) == ["second"])
     }
 
+    /// Another claim is about to take the first one of them.
+    @Test func aLockedChainHidesNoOtherJobs() async throws {
+        let bench = try await PostgreSQLStoreBench()
+        let worker = try await bench.store.register(queue: "default", node: "node")
+        for key in ["chain", "chain", "chain", "chain", nil, nil] {
+            try await bench.run("SELECT reachable_push('upload', $1, serial_key => $2)", [.text(key ?? "free"), .text(key)])
+        }
+        try await bench.run("BEGIN")
+        try await bench.run(
+            """
+            SELECT pg_advisory_xact_lock(1919246594, number)
+            FROM unnest(reachable_chain_locks('default', 'upload', 'chain', NULL)) AS number
+            """)
+        #expect(try await bench.claim(worker, 2).jobs.map(\.job.serialKey) == [nil, nil])
+        try await bench.run("ROLLBACK")
+        #expect(try await bench.claim(worker, 2).jobs.map(\.job.serialKey) == ["chain"])
+    }
+
     @Test func rolesHaveTheLeastRightsThatSuffice() async throws {
         let bench = try await PostgreSQLStoreBench()
         try await bench.installRoles()
