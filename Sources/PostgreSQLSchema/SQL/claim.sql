@@ -6,9 +6,9 @@ SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', f
 CREATE OR REPLACE VIEW reachable_view AS
 SELECT replace(j.id::text, '-', '') AS id, j.position, j.queue, l.kind, l.version, l.scope, l.destination, j.priority,
        j.not_before, j.deadline, j.unique_key, j.serial_key, j.continues, j.is_repeatable, j.idempotency_key, j.trace, j.state,
-       j.is_cancel_requested,
-       j.started + CASE WHEN reachable_is_started(j) THEN 1 ELSE 0 END AS started, j.charged, j.network_failures, j.failure_index,
-       j.crashes, j.soft_until, j.soft_since, j.soft_network, j.hard_until, j.last_error, j.failure_reason, j.created, j.finished,
+       j.is_cancel_requested, j.started + CASE WHEN j.state = 1 AND reachable_is_started(j) THEN 1 ELSE 0 END AS started,
+       j.charged, j.network_failures, j.failure_index, j.crashes,
+       j.soft_until, j.soft_since, j.soft_network, j.hard_until, j.last_error, j.failure_reason, j.created, j.finished,
        CASE WHEN j.state = 0 THEN j.is_blocked OR reachable_is_blocked(j) ELSE false END AS is_blocked, j.has_unknown_outcome,
        j.claim, j.rank, j.payload
 FROM reachable_jobs j JOIN reachable_lanes l ON l.id = j.lane;
@@ -227,7 +227,7 @@ BEGIN
         WHILE wanted > 0 LOOP
             IF cardinality(from_lanes) = 1 THEN
                 -- The index has the jobs of one lane in their order.
-                chunk := least(wanted, from_limits[1]);
+                chunk := greatest(0, least(wanted, from_limits[1]));
                 SELECT coalesce(array_agg(f.position) FILTER (WHERE NOT f.has_key), '{}'),
                        array_agg(f.position) FILTER (WHERE f.has_key), count(*),
                        (array_agg(f.rank))[count(*)], (array_agg(f.position))[count(*)]

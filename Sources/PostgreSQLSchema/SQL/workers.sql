@@ -42,13 +42,14 @@ DECLARE
     now bigint;
 BEGIN
     PERFORM reachable_relax();
+    -- Before the clock is locked, for which all heartbeats wait.
+    DELETE FROM reachable_starts s WHERE s.worker = worker_ AND NOT EXISTS (
+        SELECT FROM reachable_jobs j WHERE j.worker = s.worker AND j.claim_call = s.claim_call);
     PERFORM reachable_tick();
     now := reachable_now();
     -- A worker that another call is about to remove is waited for.
     UPDATE reachable_workers w SET heartbeat = c.lease, seen = now FROM reachable_clock c
     WHERE w.number = worker_ AND w.heartbeat > reachable_lease_end();
-    DELETE FROM reachable_starts s WHERE s.worker = worker_ AND NOT EXISTS (
-        SELECT FROM reachable_jobs j WHERE j.worker = s.worker AND j.claim_call = s.claim_call);
     -- No write tells idle workers of the end of another one.
     PERFORM reachable_sweep(0, now);
     PERFORM reachable_settle_doubts(now);

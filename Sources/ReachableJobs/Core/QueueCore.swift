@@ -135,6 +135,8 @@ struct QueueCore: Sendable {
     /// The jobs whose attempts the shutdown cut.
     private var cut: [DurableJobID] = []
     private var waitingCount = 0
+    /// The jobs that waited on the bus when the last claim began.
+    private var waitedAtClaim = 0
     private(set) var worker: WorkerID?
     /// The start of the last successful extension of the lease.
     private(set) var leaseBegan = BusTime.past
@@ -325,10 +327,10 @@ struct QueueCore: Sendable {
     private mutating func loseLease() {
         worker = nil
         for result in outbox.results { effects.append(.refused(result.ticket)) }
-        for ticket in outbox.starts { effects.append(.permit(ticket, false)) }
         outbox = StoreTurn.Writes()
         for job in held.values {
             let ticket = job.claimed.ticket
+            if job.phase == .starting { effects.append(.permit(ticket, false)) }
             if job.phase != .lonely {
                 leaving.insert(ticket)
                 if !job.isCancelled { effects.append(.cancel(ticket)) }
@@ -371,6 +373,7 @@ struct QueueCore: Sendable {
             next.expires = wantsExpiry
             next.prunes = nextPrune <= now
             if wantsClaim { next.claim = claimRequest(worker) }
+            if next.claim != nil { waitedAtClaim = waitingCount }
             // Claimed when there is room again.
             if wantsClaim, next.claim == nil { hasMore = true }
         }
@@ -476,7 +479,7 @@ struct QueueCore: Sendable {
         mayHaveNewLanes = false
         nextDue = localTime(claims.nextDue)
         hasMore = claims.hasMore
-        lookAhead(after: request, isFull: claims.hasMore && request.limit > 0 && claims.jobs.count >= request.limit)
+        lookAhead(isFull: claims.hasMore && request.limit > 0 && claims.jobs.count >= request.limit)
         for claimed in claims.jobs { take(ClaimedJob(claimed), at: claims.now) }
         // A request without room was only for new lanes; room that came meanwhile is seen here alone.
         if claims.hasMore, !claims.jobs.isEmpty || request.limit == 0 { wantsClaim = true }
@@ -485,9 +488,8 @@ struct QueueCore: Sendable {
     /// Claims more at a time while the bus starts whatever is claimed: each claim has a cost of its own.
     ///
     /// Jobs that wait here are kept from other workers: when most still wait after a claim, it claims as few as at first.
-    private mutating func lookAhead(after request: ClaimRequest, isFull: Bool) {
-        let waited = max(readAhead, ahead - request.limit)
-        if !isFull || waitingCount * 4 > waited * 3 {
+    private mutating func lookAhead(isFull: Bool) {
+        if !isFull || waitingCount * 4 > max(readAhead, waitedAtClaim) * 3 {
             ahead = readAhead
         } else if waitingCount == 0 {
             ahead = min(ahead * 2, readAhead * 8, window)

@@ -11,6 +11,10 @@ struct JobKind: Sendable {
 
     let name: String
     let versions: Set<Int>
+    /// The version that needs no upgrade.
+    let version: Int
+    /// True if its jobs have no policies of their own.
+    let isPlain: Bool
     let policy: RetryPolicy
     let conditions: [Condition]
     let maxConcurrent: Int?
@@ -37,7 +41,7 @@ struct JobKind: Sendable {
         upgrading: [Int: @Sendable (Data) throws -> Parameters], jobPolicy: (@Sendable (Parameters) -> RetryPolicy)?,
         handler: @escaping @Sendable (Parameters, DurableAttempt) async throws -> Void
     ) {
-        name = Parameters.jobName
+        (name, version, isPlain) = (Parameters.jobName, Parameters.jobVersion, jobPolicy == nil)
         versions = Set(upgrading.keys).union([Parameters.jobVersion])
         (self.policy, self.conditions, self.maxConcurrent) = (policy, conditions, maxConcurrent.map { max(1, $0) })
         let decoder = JSONDecoder()
@@ -60,6 +64,9 @@ struct JobKind: Sendable {
     static func unreadable(version: Int) -> String {
         "the payload of version \(version) cannot be decoded; next: register a handler that can"
     }
+
+    /// True if nothing but a small payload has to be decoded before an attempt.
+    func isReadAtOnce(_ job: DurableJob) -> Bool { isPlain && job.version == version && job.payload.count <= 4096 }
 
     /// True if the kind's jobs wait for the network.
     var waitsForNetwork: Bool { if case .wait = policy.rules.connectivity { true } else { false } }

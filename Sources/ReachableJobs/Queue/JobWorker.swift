@@ -228,10 +228,10 @@ final class JobWorker: Sendable {
 
     /// Begins the task of a claimed job.
     ///
-    /// It runs here to where it waits for the store: elsewhere many of them would wait for each other at the lock of the bus. A
-    /// larger payload is decoded elsewhere, so that the loop goes on.
+    /// It runs here to where it waits for the store: elsewhere many of them would wait for each other at the lock of the bus. What
+    /// may take its time is done elsewhere, so that the loop goes on.
     private func begin(_ claimed: ClaimedJob) -> Task<Void, Never> {
-        guard claimed.job.payload.count <= 4096 else { return bus.task { [self] in await run(claimed) } }
+        guard kinds[claimed.job.kind]?.isReadAtOnce(claimed.job) == true else { return bus.task { [self] in await run(claimed) } }
         return Task.immediate(executorPreference: bus.configuration.executor) { [self] in await run(claimed) }
     }
 
@@ -303,7 +303,13 @@ final class JobWorker: Sendable {
     /// Waits until the store has recorded a start; returns false if the attempt may not start.
     private func mayStart(_ ticket: JobTicket) async -> Bool {
         await withUnsafeContinuation { continuation in
-            send(.wantsStart(ticket)) { $0.permits[ticket] = continuation }
+            var hasEnded = false
+            send(.wantsStart(ticket)) { state in
+                hasEnded = state.core.stage == .ended
+                if !hasEnded { state.permits[ticket] = continuation }
+            }
+            // The core answers nothing any more.
+            if hasEnded { continuation.resume(returning: false) }
         }
     }
 
@@ -490,7 +496,7 @@ extension JobWorker.State {
         effects: [QueueCore.Effect], ended: [JobTicket], permits: [JobTicket: UnsafeContinuation<Bool, Never>]
     ) {
         var answered: [JobTicket: UnsafeContinuation<Bool, Never>] = [:]
-        // A job that is cancelled while the lease is lost is answered twice: the first answer counts.
+        // A job that is cancelled before the lease is lost is answered twice: the first answer counts.
         for case .permit(let ticket, _) in outbox {
             if let permit = permits.removeValue(forKey: ticket) { answered[ticket] = permit }
         }

@@ -77,6 +77,12 @@ struct QueueReadAheadTests {
             }
         }
 
+        /// Ends one attempt that runs.
+        mutating func endOne() {
+            guard let job = core.held.values.first(where: { $0.phase == .running }) else { return }
+            send(.ended(AttemptResult(job.claimed.ticket, .succeeded, counters: .init())))
+        }
+
         /// Answers turns until there is none; `starts` of the waiting jobs start during each.
         mutating func run(turns count: Int, starting starts: Int) throws {
             for _ in 0..<count {
@@ -112,5 +118,24 @@ struct QueueReadAheadTests {
         for _ in 0..<600 { try worker.run(turns: 1, starting: 1) }
         #expect(worker.core.ahead == 64)
         #expect(worker.waiting.count <= 64)
+    }
+
+    /// The bus runs 750 at a time, and the worker holds a thousand.
+    @Test func claimsAreSmallAgainWhenTheWindowIsFull() throws {
+        var worker = Worker()
+        var running = 0
+        for _ in 0..<2000 {
+            let starting = min(750 - running, worker.waiting.count)
+            worker.start(starting)
+            running += starting
+            if worker.turns.isEmpty {
+                worker.endOne()
+                running -= 1
+            } else {
+                try worker.answer()
+            }
+        }
+        #expect(running >= 700)
+        #expect(worker.core.ahead == 64)
     }
 }
