@@ -8,9 +8,13 @@ final class NameServer: Sendable {
     private let address: [UInt8]
     private let isAnswering = Atomic(false)
     private let isOpen = Mutex(true)
+    /// An element for each query.
+    let queries: AsyncStream<Void>
+    private let received: AsyncStream<Void>.Continuation
 
     private init(_ descriptor: Int32, finding address: String) {
         self.descriptor = descriptor
+        (queries, received) = AsyncStream.makeStream()
         var found = in_addr()
         inet_pton(AF_INET, address, &found)
         self.address = withUnsafeBytes(of: found.s_addr) { Array($0) }
@@ -83,6 +87,7 @@ final class NameServer: Sendable {
             if count < 0, errno == EINTR { continue }
             // What ends the reader is no datagram, and has no sender.
             guard count > 0 else { break }
+            received.yield()
             guard isAnswering.load(ordering: .acquiring), let answer = answer(to: query[..<count]) else { continue }
             withUnsafePointer(to: &client) { client in
                 _ = client.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -90,6 +95,7 @@ final class NameServer: Sendable {
                 }
             }
         }
+        received.finish()
         isOpen.withLock {
             $0 = false
             close(descriptor)
