@@ -158,7 +158,15 @@ final class JobWorker: Sendable {
                     case .run(let claimed): tasks[claimed.ticket] = begin(claimed)
                     case .cancel(let ticket): tasks[ticket]?.cancel()
                     case .permit(let ticket, let mayStart): work.permits.removeValue(forKey: ticket)?.resume(returning: mayStart)
-                    default: perform(effect)
+                    case .follow(let reach): follow(reach)
+                    case .wake(let time): arm(time)
+                    case .gaveUp(let job, let reason): giveUp(job, reason)
+                    case .refused(let ticket):
+                        instruments?.refused(ticket.id)
+                        publish(JobQueueEvent(.refused, ticket.id))
+                    case .storeFails(let error):
+                        instruments?.storeFails(error)
+                        publish(JobQueueEvent(.storeFailed(error), nil))
                     }
                 }
                 if let number = state.withLock({ $0.takeLook() }) { group.addTask { [self] in await endIfIdle(number) } }
@@ -186,21 +194,6 @@ final class JobWorker: Sendable {
         }
         // While a turn is under way most events have none, and a wake-up costs more than they do.
         if hasEffects { signal.yield() }
-    }
-
-    private func perform(_ effect: QueueCore.Effect) {
-        switch effect {
-        case .turn, .run, .cancel, .permit, .ended: break
-        case .follow(let reach): follow(reach)
-        case .wake(let time): arm(time)
-        case .gaveUp(let job, let reason): giveUp(job, reason)
-        case .refused(let ticket):
-            instruments?.refused(ticket.id)
-            publish(JobQueueEvent(.refused, ticket.id))
-        case .storeFails(let error):
-            instruments?.storeFails(error)
-            publish(JobQueueEvent(.storeFailed(error), nil))
-        }
     }
 
     // MARK: - The store

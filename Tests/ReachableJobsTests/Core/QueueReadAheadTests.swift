@@ -69,18 +69,11 @@ struct QueueReadAheadTests {
                 job: DurableJob(new, position: pushed, now: StoreInstant(nanoseconds: 0), created: Date()), claim: 1)
         }
 
-        /// Ends the attempts that run.
-        mutating func end() {
-            for job in core.held.values where job.phase == .running {
-                let ticket = job.claimed.ticket
-                send(.ended(AttemptResult(ticket, .succeeded, counters: .init())))
+        /// Ends attempts that run; by default all of them.
+        mutating func end(_ count: Int = .max) {
+            for job in core.held.values.filter({ $0.phase == .running }).prefix(count) {
+                send(.ended(AttemptResult(job.claimed.ticket, .succeeded, counters: .init())))
             }
-        }
-
-        /// Ends one attempt that runs.
-        mutating func endOne() {
-            guard let job = core.held.values.first(where: { $0.phase == .running }) else { return }
-            send(.ended(AttemptResult(job.claimed.ticket, .succeeded, counters: .init())))
         }
 
         /// Answers turns until there is none; `starts` of the waiting jobs start during each.
@@ -129,7 +122,7 @@ struct QueueReadAheadTests {
             worker.start(starting)
             running += starting
             if worker.turns.isEmpty {
-                worker.endOne()
+                worker.end(1)
                 running -= 1
             } else {
                 try worker.answer()
