@@ -90,8 +90,8 @@ struct PostgreSQLServer {
         SELECT array_agg(id) AS ids, array_agg(claim) AS claims, count(*) AS n FROM reachable_claim(
             :worker::bigint, 1, '{}', :batch::bigint, '{1}', '{1000000}', ARRAY[NULL::bigint], 1)
             WHERE id IS NOT NULL \\gset
-        SELECT count(*) FROM reachable_start(:worker::bigint, :ids::text[], :claims::bigint[]);
-        SELECT count(*) FROM reachable_finish(:worker::bigint, :ids::text[], :claims::bigint[],
+        SELECT count(*) FROM reachable_start(:worker::bigint, :ids::uuid[], :claims::bigint[]);
+        SELECT count(*) FROM reachable_finish(:worker::bigint, :ids::uuid[], :claims::bigint[],
             array_fill('succeeded'::text, ARRAY[:n::int]), array_fill(NULL::text, ARRAY[:n::int]),
             array_fill(NULL::bigint, ARRAY[:n::int]), array_fill(0::bigint, ARRAY[:n::int]), array_fill(false, ARRAY[:n::int]),
             array_fill(NULL::bigint, ARRAY[:n::int]), array_fill(NULL::bigint, ARRAY[:n::int]),

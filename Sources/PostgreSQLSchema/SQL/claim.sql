@@ -10,7 +10,7 @@ SELECT replace(j.id::text, '-', '') AS id, j.position, j.queue, l.kind, l.versio
        j.charged, j.network_failures, j.failure_index, j.crashes,
        j.soft_until, j.soft_since, j.soft_network, j.hard_until, j.last_error, j.failure_reason, j.created, j.finished,
        CASE WHEN j.state = 0 THEN j.is_blocked OR reachable_is_blocked(j) ELSE false END AS is_blocked, j.has_unknown_outcome,
-       j.claim, j.rank, j.payload
+       j.claim, j.payload
 FROM reachable_jobs j JOIN reachable_lanes l ON l.id = j.lane;
 
 -- Gives new lanes their numbers, which are in the order of commits.
@@ -24,23 +24,37 @@ BEGIN
     WHERE l.id = new.id;
 END $$;
 
+-- True if parts of the index of ready jobs have a job behind a rank and position that is not among the picked ones.
+CREATE OR REPLACE FUNCTION reachable_has_ready(
+    lanes_ bigint[], groups bigint[], edges bigint[], rank_ smallint, position_ bigint, picked bigint[], moment bigint
+) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT FROM unnest(lanes_, groups, edges) AS s (lane, number, edge), LATERAL (
+            SELECT FROM reachable_jobs u WHERE u.lane = s.lane AND u.outage = s.number AND u.outage IS NOT NULL
+            AND (u.rank, u.position) > (rank_, position_)
+            AND (s.edge IS NULL OR u.soft_since <= s.edge OR u.soft_until <= moment)
+            AND u.position NOT IN (SELECT unnest(picked)) LIMIT 1) AS d);
+END $$;
+
 -- Claims jobs for a worker by priority and position, from the lanes that it names; no row if its lease has ended.
 --
 -- call: the number of the call, and lost_calls: those whose answers were lost; what they claimed is available again.
 -- limits: the most jobs of each lane. edges: the time of the last reconnect, before which network failures delay nothing.
--- last_lane: the last lane that the worker knows. The first row has the columns to `gone`, and each other one those of a job.
+-- last_lane: the last lane that the worker knows. The first row has the columns to `gone`, and each other one those of a job, in
+-- no order.
 CREATE OR REPLACE FUNCTION reachable_claim(
     worker_ bigint, call bigint, lost_calls bigint[], maximum bigint, lanes_ bigint[], limits bigint[], edges bigint[],
     last_lane bigint
 ) RETURNS TABLE (
     is_paused boolean, has_more boolean, next_due bigint, now bigint,
     lane_numbers bigint[], lane_kinds text[], lane_versions bigint[], lane_scopes text[], lane_destinations text[], gone bigint[],
-    id text, place bigint, queue text, kind text, version bigint, scope text, destination text, priority smallint,
+    rank smallint, id uuid, place bigint, queue text, kind text, version bigint, scope text, destination text, priority smallint,
     not_before bigint, deadline bigint, unique_key text, serial_key text, continues boolean, is_repeatable boolean,
     idempotency_key text, trace text, state smallint, is_cancel_requested boolean, started integer, charged integer,
     network_failures integer, failure_index integer, crashes integer, soft_until bigint, soft_since bigint, soft_network boolean,
     hard_until bigint, last_error text, failure_reason text, created bigint, finished bigint, is_blocked boolean,
-    has_unknown_outcome boolean, claim bigint, rank smallint, payload bytea)
+    has_unknown_outcome boolean, claim bigint, payload bytea)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
 SET plan_cache_mode = force_generic_plan AS $$
@@ -283,9 +297,9 @@ BEGIN
             -- Others have the places of those that are blocked.
             CONTINUE WHEN has_blocked;
             picked := picked || places;
-            EXIT WHEN counted < chunk;
             cursor_rank := last_rank;
             cursor_position := last_position;
+            EXIT WHEN counted < chunk;
             wanted := least(maximum, 10000) - cardinality(picked);
             IF has_limits AND wanted > 0 THEN
                 SELECT array_agg(s.maximum - coalesce(t.count, 0) ORDER BY s.place) INTO from_limits
@@ -294,11 +308,10 @@ BEGIN
                 ) AS t USING (lane);
             END IF;
         END LOOP;
-        more := more OR EXISTS (
-            SELECT FROM unnest(from_lanes, from_groups, from_edges) AS s (lane, number, edge), LATERAL (
-                SELECT FROM reachable_jobs u WHERE u.lane = s.lane AND u.outage = s.number AND u.outage IS NOT NULL
-                AND (s.edge IS NULL OR u.soft_since <= s.edge OR u.soft_until <= moment)
-                AND u.position NOT IN (SELECT unnest(picked)) LIMIT 1) AS d);
+        -- First behind the last one: before it are the index entries of all jobs that were claimed since the last vacuum.
+        more := more
+            OR reachable_has_ready(from_lanes, from_groups, from_edges, cursor_rank, cursor_position, picked, moment)
+            OR cursor_position > 0 AND reachable_has_ready(from_lanes, from_groups, from_edges, -1::smallint, 0, picked, moment);
     END IF;
 
     -- A claim is on the disk before it is told: after a crash of the server two workers would have the job otherwise.
@@ -315,18 +328,17 @@ BEGIN
     gone := gone_;
     RETURN NEXT;
     RETURN QUERY
-        -- As reachable_view has them. Numbers of claims follow the clock: a crash of the server must not give one again.
-        WITH taken AS (
-            UPDATE reachable_jobs j SET
-                state = 1, worker = w.number, claim = greatest(j.claim + 1, moment / 1000), claim_call = call,
-                age = reachable_age(j, NULL, reachable_lane_clock(l, moment)), outage = NULL, due = NULL
-            FROM reachable_lanes l WHERE j.position = ANY(picked) AND l.id = j.lane
-            RETURNING replace(j.id::text, '-', ''), j.position, j.queue, l.kind, l.version, l.scope, l.destination, j.priority,
-                j.not_before, j.deadline, j.unique_key, j.serial_key, j.continues, j.is_repeatable, j.idempotency_key, j.trace,
-                j.state, j.is_cancel_requested, j.started, j.charged, j.network_failures, j.failure_index, j.crashes, j.soft_until,
-                j.soft_since, j.soft_network, j.hard_until, j.last_error, j.failure_reason, j.created, j.finished, false,
-                j.has_unknown_outcome, j.claim, j.rank, j.payload)
-        SELECT NULL::boolean, NULL::boolean, NULL::bigint, NULL::bigint, NULL::bigint[], NULL::text[], NULL::bigint[],
-               NULL::text[], NULL::text[], NULL::bigint[], taken.*
-        FROM taken ORDER BY taken.rank, taken.position;
+        -- Numbers of claims follow the clock: a crash of the server must not give one again.
+        UPDATE reachable_jobs j SET
+            state = 1, worker = w.number, claim = greatest(j.claim + 1, moment / 1000), claim_call = call,
+            age = reachable_age(j, NULL, reachable_lane_clock(l, moment)), outage = NULL, due = NULL
+        FROM reachable_lanes l WHERE j.position = ANY(picked) AND l.id = j.lane
+        RETURNING NULL::boolean, NULL::boolean, NULL::bigint, NULL::bigint, NULL::bigint[], NULL::text[], NULL::bigint[],
+            NULL::text[], NULL::text[], NULL::bigint[],
+            -- As reachable_view has them, but for the identity.
+            j.rank, j.id, j.position, j.queue, l.kind, l.version, l.scope, l.destination, j.priority,
+            j.not_before, j.deadline, j.unique_key, j.serial_key, j.continues, j.is_repeatable, j.idempotency_key, j.trace,
+            j.state, j.is_cancel_requested, j.started, j.charged, j.network_failures, j.failure_index, j.crashes, j.soft_until,
+            j.soft_since, j.soft_network, j.hard_until, j.last_error, j.failure_reason, j.created, j.finished, false,
+            j.has_unknown_outcome, j.claim, j.payload;
 END $$;

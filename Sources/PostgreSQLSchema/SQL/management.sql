@@ -205,7 +205,7 @@ CREATE OR REPLACE FUNCTION reachable_explain(jobs text[]) RETURNS TABLE (
     idempotency_key text, trace text, state smallint, is_cancel_requested boolean, started integer, charged integer,
     network_failures integer, failure_index integer, crashes integer, soft_until bigint, soft_since bigint, soft_network boolean,
     hard_until bigint, last_error text, failure_reason text, created bigint, finished bigint, is_blocked boolean,
-    has_unknown_outcome boolean, claim bigint, rank smallint, payload bytea,
+    has_unknown_outcome boolean, claim bigint, payload bytea,
     now bigint, is_paused boolean, workers bigint, hold bigint, bound_node text, undecodable_by bigint[],
     serial_blocker text, serial_state smallint, unique_blocker text, unique_state smallint, worker bigint, is_started boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
@@ -219,7 +219,7 @@ BEGIN
                v.unique_key, v.serial_key, v.continues, v.is_repeatable, v.idempotency_key, v.trace, v.state,
                v.is_cancel_requested, v.started, v.charged, v.network_failures, v.failure_index, v.crashes, v.soft_until,
                v.soft_since, v.soft_network, v.hard_until, v.last_error, v.failure_reason, v.created, v.finished, v.is_blocked,
-               v.has_unknown_outcome, v.claim, v.rank, ''::bytea,
+               v.has_unknown_outcome, v.claim, ''::bytea,
                moment, EXISTS (SELECT FROM reachable_paused p WHERE p.queue = v.queue),
                (SELECT count(*) FROM present p WHERE p.queue = v.queue),
                (SELECT h.until FROM reachable_holds h WHERE h.queue = v.queue AND h.scope = v.scope

@@ -3,7 +3,7 @@
 SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', false);
 
 -- Records that attempts start; for each claim, whether it may.
-CREATE OR REPLACE FUNCTION reachable_start(worker_ bigint, jobs text[], claims bigint[]) RETURNS TABLE (may_start boolean)
+CREATE OR REPLACE FUNCTION reachable_start(worker_ bigint, jobs uuid[], claims bigint[]) RETURNS TABLE (may_start boolean)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -14,7 +14,7 @@ BEGIN
     -- `coalesce` keeps the planner from the index of running jobs.
     WITH begun AS MATERIALIZED (
         SELECT t.place, j.position, j.claim_call, j.is_repeatable
-        FROM unnest(jobs::uuid[], claims) WITH ORDINALITY AS t (job, claim, place)
+        FROM unnest(jobs, claims) WITH ORDINALITY AS t (job, claim, place)
         LEFT JOIN reachable_jobs j ON j.id = t.job AND j.state = 1 AND coalesce(j.worker, 0) = w.number AND j.claim = t.claim
             AND NOT j.is_cancel_requested),
     recorded AS (
@@ -27,7 +27,7 @@ BEGIN
 END $$;
 
 -- Makes claimed jobs available again, uncharged: recorded, cancelled or refused.
-CREATE OR REPLACE FUNCTION reachable_give_back(worker_ bigint, jobs text[], claims bigint[], is_repeat boolean DEFAULT false)
+CREATE OR REPLACE FUNCTION reachable_give_back(worker_ bigint, jobs uuid[], claims bigint[], is_repeat boolean DEFAULT false)
 RETURNS TABLE (outcome text)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
@@ -36,13 +36,13 @@ DECLARE
     now bigint := reachable_now();
     place bigint;
 BEGIN
-    PERFORM reachable_lock_chains_of(jobs::uuid[]);
+    PERFORM reachable_lock_chains_of(jobs);
     FOR i IN 1 .. coalesce(cardinality(jobs), 0) LOOP
         SELECT position INTO place FROM reachable_jobs
-        WHERE id = jobs[i]::uuid AND state = 1 AND coalesce(worker, 0) = w.number AND claim = claims[i] FOR UPDATE;
+        WHERE id = jobs[i] AND state = 1 AND coalesce(worker, 0) = w.number AND claim = claims[i] FOR UPDATE;
         IF NOT FOUND THEN
             outcome := coalesce((SELECT CASE WHEN state = 4 THEN 'cancelled' ELSE 'recorded' END FROM reachable_jobs
-                WHERE is_repeat AND id = jobs[i]::uuid AND state <> 1 AND claim = claims[i] AND finisher = w.number), 'refused');
+                WHERE is_repeat AND id = jobs[i] AND state <> 1 AND claim = claims[i] AND finisher = w.number), 'refused');
         ELSE
             UPDATE reachable_jobs SET finisher = w.number WHERE position = place;
             outcome := CASE WHEN reachable_free(place, true, false, now) = 0 THEN 'recorded' ELSE 'cancelled' END;
@@ -122,7 +122,7 @@ END $$;
 -- holds are durations. An array may be empty if it has nothing but nulls. is_repeat: the answer to an earlier call with these
 -- results was lost.
 CREATE OR REPLACE FUNCTION reachable_finish(
-    worker_ bigint, jobs text[], claims bigint[], results text[], reasons text[], times bigint[], softs bigint[],
+    worker_ bigint, jobs uuid[], claims bigint[], results text[], reasons text[], times bigint[], softs bigint[],
     are_network boolean[], hards bigint[], holds bigint[], starteds bigint[], chargeds bigint[], network_failures_ bigint[],
     failure_indexes bigint[], errors text[], is_repeat boolean
 ) RETURNS TABLE (outcome text)
@@ -132,7 +132,6 @@ DECLARE
     w reachable_workers := reachable_valid_worker(worker_);
     now bigint := reachable_now();
     wall bigint := reachable_wall();
-    ids uuid[] := jobs::uuid[];
     outcomes text[] := array_fill('refused'::text, ARRAY[cardinality(jobs)]);
     moment bigint;
     until bigint;
@@ -142,16 +141,16 @@ DECLARE
     j reachable_jobs;
 BEGIN
     IF w.number IS NULL THEN RETURN QUERY SELECT unnest(outcomes); RETURN; END IF;
-    PERFORM reachable_lock_chains_of(ids);
+    PERFORM reachable_lock_chains_of(jobs);
     IF has_delays THEN
-        PERFORM reachable_lock_outages(ARRAY(SELECT lane FROM reachable_jobs WHERE id = ANY(ids)));
+        PERFORM reachable_lock_outages(ARRAY(SELECT lane FROM reachable_jobs WHERE id = ANY(jobs)));
     END IF;
     -- The ends, all at once. The first result of a claim counts.
     FOR r IN
         WITH given AS (
             SELECT DISTINCT ON (id, claim) *,
                    CASE result WHEN 'succeeded' THEN 3 WHEN 'failed' THEN 2 WHEN 'cancelled' THEN 4 END AS state
-            FROM unnest(ids, claims, results, reasons, starteds, chargeds, network_failures_, failure_indexes, errors)
+            FROM unnest(jobs, claims, results, reasons, starteds, chargeds, network_failures_, failure_indexes, errors)
                 WITH ORDINALITY AS t (id, claim, result, reason, started, charged, network_failures, failure_index, error, i)
             ORDER BY id, claim, i)
         UPDATE reachable_jobs u SET state = g.state, worker = NULL, finisher = w.number,
@@ -170,7 +169,7 @@ BEGIN
     FOR i IN 1 .. cardinality(jobs) LOOP
         CONTINUE WHEN results[i] NOT IN ('again', 'undecodable');
         SELECT * INTO j FROM reachable_jobs
-        WHERE id = ids[i] AND state = 1 AND coalesce(worker, 0) = w.number AND claim = claims[i] FOR UPDATE;
+        WHERE id = jobs[i] AND state = 1 AND coalesce(worker, 0) = w.number AND claim = claims[i] FOR UPDATE;
         CONTINUE WHEN NOT FOUND;
         UPDATE reachable_jobs SET soft_until = NULL, soft_since = NULL, soft_network = false, soft_outage = NULL, hard_until = NULL
         WHERE position = j.position;
@@ -207,7 +206,7 @@ BEGIN
     IF is_repeat THEN
         FOR r IN
             SELECT i, u.state FROM generate_subscripts(jobs, 1) AS i
-            JOIN reachable_jobs u ON u.id = ids[i] AND u.claim = claims[i] AND u.finisher = w.number AND u.state <> 1
+            JOIN reachable_jobs u ON u.id = jobs[i] AND u.claim = claims[i] AND u.finisher = w.number AND u.state <> 1
             WHERE outcomes[i] = 'refused'
         LOOP
             outcomes[r.i] := CASE WHEN r.state = 4 AND results[r.i] <> 'cancelled' THEN 'cancelled' ELSE 'recorded' END;

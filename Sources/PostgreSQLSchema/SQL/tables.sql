@@ -73,21 +73,23 @@ CREATE SEQUENCE IF NOT EXISTS reachable_positions;
 CREATE TABLE IF NOT EXISTS reachable_jobs (
     position bigint PRIMARY KEY DEFAULT nextval('reachable_positions'),
     id uuid NOT NULL UNIQUE,
-    queue text NOT NULL, kind text NOT NULL, lane bigint NOT NULL,
+    -- Columns of one size that are never null come first: the server finds these without a look at others.
+    lane bigint NOT NULL, claim bigint NOT NULL DEFAULT 0, age bigint NOT NULL DEFAULT 0,
+    -- For people: nanoseconds since 1970.
+    created bigint NOT NULL,
+    started integer NOT NULL DEFAULT 0, charged integer NOT NULL DEFAULT 0, network_failures integer NOT NULL DEFAULT 0,
+    failure_index integer NOT NULL DEFAULT 0, crashes integer NOT NULL DEFAULT 0,
     state smallint NOT NULL DEFAULT 0, priority smallint NOT NULL, rank smallint NOT NULL,
     is_blocked boolean NOT NULL DEFAULT false,
     is_cancel_requested boolean NOT NULL DEFAULT false, soft_network boolean NOT NULL DEFAULT false,
     has_unknown_outcome boolean NOT NULL DEFAULT false, continues boolean NOT NULL DEFAULT false,
     is_repeatable boolean NOT NULL DEFAULT true,
-    started integer NOT NULL DEFAULT 0, charged integer NOT NULL DEFAULT 0, network_failures integer NOT NULL DEFAULT 0,
-    failure_index integer NOT NULL DEFAULT 0, crashes integer NOT NULL DEFAULT 0,
-    outage bigint, undecodable bigint, due bigint, age bigint NOT NULL DEFAULT 0,
-    worker bigint, claim bigint NOT NULL DEFAULT 0, claim_call bigint, finisher bigint,
+    queue text NOT NULL, kind text NOT NULL,
+    outage bigint, undecodable bigint, due bigint, worker bigint, claim_call bigint, finisher bigint,
     not_before bigint, deadline bigint,
     soft_until bigint, soft_since bigint, soft_outage bigint, hard_until bigint,
     ended bigint,
-    -- For people: nanoseconds since 1970.
-    created bigint NOT NULL, finished bigint,
+    finished bigint, -- For people, too.
     unique_key text, serial_key text,
     idempotency_key text, trace text, last_error text, failure_reason text,
     payload bytea NOT NULL

@@ -224,17 +224,19 @@ struct QueueCore: Sendable {
     }
 
     private mutating func setPhase(_ ticket: JobTicket, _ phase: Held.Phase) {
-        guard let job = held[ticket.id] else { return }
-        if job.phase == .waiting { waitingCount -= 1 }
+        guard var job = held[ticket.id] else { return }
+        let hasWaited = job.phase == .waiting
+        if hasWaited { waitingCount -= 1 }
         if phase == .waiting { waitingCount += 1 }
-        held[ticket.id]?.phase = phase
-        if job.phase == .waiting, waitingCount * 2 <= ahead, hasMore { wantsClaim = true }
+        job.phase = phase
+        held[ticket.id] = job
+        if hasWaited, waitingCount * 2 <= ahead, hasMore { wantsClaim = true }
     }
 
     private mutating func remove(_ ticket: JobTicket) {
         guard let job = held.removeValue(forKey: ticket.id) else { return }
         if job.phase == .waiting { waitingCount -= 1 }
-        outbox.starts.removeAll { $0 == ticket }
+        if job.phase == .starting { outbox.starts.removeAll { $0 == ticket } }
         if hasMore || kinds[job.claimed.job.kind]?.limit != nil { wantsClaim = true }
     }
 

@@ -38,6 +38,9 @@ final class PostgreSQLResult: @unchecked Sendable {
     /// Returns a bool.
     func bool(_ row: Int, _ column: Int) -> Bool? { withValue(row, column) { PostgreSQLReader.bool($0) } }
 
+    /// Returns a uuid.
+    func id(_ row: Int, _ column: Int) -> DurableJobID? { withValue(row, column) { PostgreSQLReader.id($0) } }
+
     /// Returns an array of integers.
     func ints(_ row: Int, _ column: Int) -> [Int64?]? {
         withValue(row, column) { PostgreSQLReader.array($0) { PostgreSQLReader.int($0) } }
@@ -79,6 +82,13 @@ enum PostgreSQLReader {
         case 8: Int64(bigEndian: bytes.loadUnaligned(as: Int64.self))
         default: nil
         }
+    }
+
+    static func id(_ bytes: UnsafeRawBufferPointer) -> DurableJobID? {
+        guard bytes.count == 16 else { return nil }
+        return DurableJobID(
+            high: UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)),
+            low: UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
     }
 
     static func text(_ bytes: UnsafeRawBufferPointer) -> String? { String(validating: bytes, as: UTF8.self) }

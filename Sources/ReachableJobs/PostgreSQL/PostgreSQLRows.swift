@@ -18,6 +18,7 @@ struct PostgreSQLRow {
     }
 
     mutating func int() -> Int64? { result.int(row, next()) }
+    mutating func id() -> DurableJobID? { result.id(row, next()) }
     mutating func count() -> Int { Int(clamping: int() ?? 0) }
     mutating func text() -> String? { result.text(row, next()).map(StoredText.loaded) }
     mutating func bool() -> Bool { result.bool(row, next()) ?? false }
@@ -33,9 +34,9 @@ struct PostgreSQLRow {
     /// The states by their numbers in the table.
     static let states: [DurableJob.State] = [.available, .running, .failed, .succeeded, .cancelled]
 
-    /// Reads the columns of `reachable_view`; `nil` if they are null or make no job.
-    mutating func job() -> (job: DurableJob, claim: Int64)? {
-        guard let id = text().flatMap({ DurableJobID($0) }), let position = int(), let queue = text(), let kind = text(),
+    /// Reads the columns of `reachable_view` behind the identity; `nil` if they are null or make no job.
+    mutating func job(_ id: DurableJobID?) -> (job: DurableJob, claim: Int64)? {
+        guard let id, let position = int(), let queue = text(), let kind = text(),
             let version = int(), let scope = text()
         else { return nil }
         var new = NewJob(id: id, queue: queue, kind: kind, version: Int(clamping: version), payload: Data())
@@ -60,7 +61,6 @@ struct PostgreSQLRow {
         if let created = date() { job.created = created }
         (job.finished, job.isBlocked, job.hasUnknownOutcome) = (date(), bool(), bool())
         let claim = int() ?? 0
-        _ = next()  // The rank.
         job.payload = bytes()
         return (job, claim)
     }

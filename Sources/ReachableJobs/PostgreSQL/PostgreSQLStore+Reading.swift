@@ -22,7 +22,8 @@ extension PostgreSQLStore {
             """
         return try await query(sql, values).rows.compactMap { row in
             var row = row
-            return row.job()?.job
+            let id = row.text().flatMap { DurableJobID($0) }
+            return row.job(id)?.job
         }
     }
 
@@ -33,7 +34,8 @@ extension PostgreSQLStore {
         var standings: [DurableJobID: JobStanding] = [:]
         for row in result.rows {
             var row = row
-            guard let job = row.job()?.job else { continue }
+            let id = row.text().flatMap { DurableJobID($0) }
+            guard let job = row.job(id)?.job else { continue }
             let (now, isPaused, workers, hold) = (row.instant(), row.bool(), row.count(), row.instant())
             let (boundNode, undecodableBy) = (row.text(), Set(row.ints().map(WorkerID.init)))
             let blockers = [JobStanding.Blocker.Key.serial, .unique].compactMap { key -> JobStanding.Blocker? in

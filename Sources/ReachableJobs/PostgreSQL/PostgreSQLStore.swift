@@ -144,7 +144,7 @@ public final class PostgreSQLStore: JobStore {
         if results.isEmpty { return [] }
         let delays = results.map(\.outcome.delays)
         let values: [PostgreSQLValue] = [
-            .int(worker.rawValue), .texts(results.map(\.ticket.id.description)), .ints(results.map(\.ticket.claim)),
+            .int(worker.rawValue), .ids(results.map(\.ticket.id)), .ints(results.map(\.ticket.claim)),
             .texts(results.map(\.outcome.word)), .texts(short(results.map { $0.outcome.reason.map(StoredText.stored) })),
             .ints(short(results.map { $0.time?.nanoseconds })), .ints(short(delays.map { $0?.soft.storable })),
             .bools(short(delays.map { $0?.isNetwork })), .ints(short(delays.map { $0?.hard?.storable })),
@@ -298,9 +298,13 @@ public final class PostgreSQLStore: JobStore {
         claims.goneLanes = Set(row.ints())
         let first = row.column
         // Each row but the first is a job.
-        claims.jobs = (1..<result.rowCount).compactMap { number in
-            var row = PostgreSQLRow(result, number, from: first)
-            return row.job().map { Claims.Claimed(job: $0.job, claim: $0.claim) }
+        let rows = (1..<result.rowCount).map { number in
+            (rank: result.int(number, first) ?? 0, position: result.int(number, first + 2) ?? 0, number)
+        }
+        claims.jobs = rows.sorted { ($0.rank, $0.position) < ($1.rank, $1.position) }.compactMap { _, _, number in
+            var row = PostgreSQLRow(result, number, from: first + 1)
+            let id = row.id()
+            return row.job(id).map { Claims.Claimed(job: $0.job, claim: $0.claim) }
         }
         return claims
     }
@@ -333,7 +337,7 @@ public final class PostgreSQLStore: JobStore {
     }
 
     private func values(_ tickets: [JobTicket], _ worker: WorkerID) -> [PostgreSQLValue] {
-        [.int(worker.rawValue), .texts(tickets.map(\.id.description)), .ints(tickets.map(\.claim))]
+        [.int(worker.rawValue), .ids(tickets.map(\.id)), .ints(tickets.map(\.claim))]
     }
 
     private func unknown(_ worker: WorkerID) -> JobStoreError {

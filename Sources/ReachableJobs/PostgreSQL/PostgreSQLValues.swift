@@ -19,6 +19,8 @@ enum PostgreSQLValue: Hashable, Sendable {
     case bools([Bool?])
     /// bytea[]
     case bytesArray([Data])
+    /// uuid[]
+    case ids([DurableJobID])
 
     /// The type's number (pg_type.dat).
     var oid: UInt32 {
@@ -31,6 +33,7 @@ enum PostgreSQLValue: Hashable, Sendable {
         case .texts: 1009
         case .bools: 1000
         case .bytesArray: 1001
+        case .ids: 2951
         }
     }
 }
@@ -83,6 +86,11 @@ struct PostgreSQLParameters: Sendable {
             try appendArray(values, element: 17) { (parameters, value) throws(PostgreSQLFailure) in
                 parameters.bytes.append(contentsOf: value)
             }
+        case .ids(let values):
+            try appendArray(values, element: 2950) { (parameters, value) throws(PostgreSQLFailure) in
+                parameters.append(value.high)
+                parameters.append(value.low)
+            }
         }
         return false
     }
@@ -110,7 +118,7 @@ struct PostgreSQLParameters: Sendable {
             guard let length = Int32(exactly: bytes.count - start - 4) else {
                 throw PostgreSQLFailure(.invalid, "an array's element is too large")
             }
-            withUnsafeBytes(of: length.bigEndian) { bytes.replaceSubrange(start..<start + 4, with: $0) }
+            bytes.withUnsafeMutableBytes { $0.storeBytes(of: length.bigEndian, toByteOffset: start, as: Int32.self) }
         }
     }
 

@@ -131,8 +131,8 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
 ///
 /// Identities order nothing: ``DurableJob/position`` does. The text form has 32 hexadecimal digits.
 public struct DurableJobID: Hashable, Sendable, LosslessStringConvertible, Codable {
-    private let high: UInt64
-    private let low: UInt64
+    let high: UInt64
+    let low: UInt64
 
     /// Creates an identity from the wall-clock time and random bits.
     public init(milliseconds: UInt64, using generator: inout some RandomNumberGenerator) {
@@ -154,7 +154,7 @@ public struct DurableJobID: Hashable, Sendable, LosslessStringConvertible, Codab
         self.init(high: UInt64(milliseconds) << 16 | random.0 & 0xffff, low: random.1)
     }
 
-    private init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
+    init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
 
     /// Reads the text form; `nil` unless it has exactly 32 hexadecimal digits.
     public init?(_ text: String) {

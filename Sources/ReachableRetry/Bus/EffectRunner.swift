@@ -35,12 +35,10 @@ struct EffectRunner {
     private mutating func take(_ effect: Effect, _ now: BusTime, _ state: inout RetryBus.State) {
         switch effect {
         case .start(let key):
-            guard state.table[key] != nil else { return }
-            state.table[key]?.mayStart = true
-            state.table[key]?.interruption = nil
+            state.table.update(key) { ($0.mayStart, $0.interruption) = (true, nil) }
             wake(key, state.core[key]?.number, &state)
         case .interrupt(let key, let interruption):
-            state.table[key]?.interruption = interruption
+            state.table.update(key) { $0.interruption = interruption }
             if let attempt = state.table[key]?.record.attempt { cancelled.append(attempt) }
         case .end(let key, let ending):
             if let entry = state.table.remove(key, ending) { released.append(entry) }
@@ -72,8 +70,8 @@ struct EffectRunner {
         guard let record = state.table[key]?.record, let trace = record.trace else { return }
         let id = JobHandle(key: key, number: job.number, name: record.name).id
         switch change {
-        case .started(_, let startReason): state.table[key]?.record.trace?.noteStart(startReason.trigger, at: now)
-        case .failed: state.table[key]?.record.trace?.noteFailure(at: now)
+        case .started(_, let startReason): state.table.update(key) { $0.record.trace?.noteStart(startReason.trigger, at: now) }
+        case .failed: state.table.update(key) { $0.record.trace?.noteFailure(at: now) }
         case .succeeded: traced.append((trace, id, nil))
         case .ended(let ending): traced.append((trace, id, ending))
         case .waiting, .backingOff: break
@@ -89,13 +87,13 @@ struct EffectRunner {
             let handle = JobHandle(key: key, number: number ?? state.core[key]?.number ?? 0, name: entry.record.name)
             launches.append((definition, handle, entry.taskPriority))
         }
-        state.table[key]?.waiter = .busy
+        state.table.update(key) { $0.waiter = .busy }
     }
 
     /// Wakes the driver of a job whose handlers or reader want waits.
     private mutating func reportWaiting(_ key: JobKey, _ state: inout RetryBus.State) {
         guard state.table[key]?.wantsWaits == true else { return }
-        state.table[key]?.hasUnreadWait = true
+        state.table.update(key) { $0.hasUnreadWait = true }
         wake(key, nil, &state)
     }
 

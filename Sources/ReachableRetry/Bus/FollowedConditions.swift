@@ -44,7 +44,7 @@ extension RetryBus {
                 parent: parent, notBefore: request.notBefore, past: request.past, at: now)
             let handle = JobHandle(key: key, number: number, name: request.options.id.flatMap { $0.isChosen ? $0 : nil })
             state.table.add(handle, request)
-            if trace != nil { state.table[key]?.record.trace = trace }
+            if trace != nil { state.table.update(key) { $0.record.trace = trace } }
             result = .success(handle)
             isUnwatched = stage == .idle && request.policy.rules.connectivity != .ignore && !state.hasWarned
             if isUnwatched { state.hasWarned = true }

@@ -49,7 +49,7 @@ package struct HandBack: Hashable, Sendable {
 extension JobHistory {
     /// Creates the history of a job that continues.
     init(_ past: JobPast) {
-        self = .none
+        self = JobHistory()
         started = Int32(clamping: past.started)
         charged = Int32(clamping: past.charged)
         networkFailures = Int32(clamping: past.networkFailures)

@@ -63,8 +63,9 @@ package struct JobState: Sendable {
 
     let rules: RetryPolicy.Rules
     var conditions: [ConditionIndex]
-    /// Empty, or one history: an array is copied on write and takes no more than a pointer.
-    private var pasts: [JobHistory] = []
+    /// One history, which all jobs share until the first write: an array is copied on write and takes no more than a pointer.
+    private var pasts = noPasts
+    private static let noPasts = [JobHistory()]
     /// Its first position, which orders jobs that act at the same time.
     let rank: QueuePosition
     let submitted: BusTime
@@ -103,18 +104,19 @@ package struct JobState: Sendable {
     /// True if it starts no attempt.
     var isPaused: Bool { !pausers.isEmpty }
 
-    /// True if it has a history.
-    var hasHistory: Bool { !pasts.isEmpty }
+    /// True if it has a history of its own.
+    var hasHistory: Bool {
+        func place(_ pasts: [JobHistory]) -> UnsafePointer<JobHistory>? { pasts.withUnsafeBufferPointer(\.baseAddress) }
+        return place(pasts) != place(Self.noPasts)
+    }
 
     /// The history; the first write allocates it.
     package internal(set) var history: JobHistory {
-        _read {
-            if pasts.isEmpty { yield.none } else { yield pasts[0] }
-        }
-        _modify {
-            if pasts.isEmpty { pasts.append(.none) }
-            yield &pasts[0]
-        }
+        // Inlined: a coroutine allocates its frame with each access.
+        @inline(__always)
+        _read { yield pasts[0] }
+        @inline(__always)
+        _modify { yield &pasts[0] }
     }
 
     /// Its position; none after a failure until it is queued again.
@@ -222,9 +224,6 @@ package struct JobHistory: Sendable {
     var sawEdge = false
     /// True if a reconnect came between the attempt of an earlier life and this one.
     var hasReconnected = false
-
-    /// The history of a new job.
-    static let none = JobHistory()
 }
 
 /// The attempt that submitted a job.

@@ -140,7 +140,7 @@ final class JobDriver: Sendable {
             guard let entry = state.table[key], !entry.mayStart, !entry.hasUnreadWait else {
                 return (false, [(ParkedWaiter, PendingJob)](), [UnsafeContinuation<Void, Never>]())
             }
-            state.table[key]?.waiter = waiter
+            state.table.update(key) { $0.waiter = waiter }
             let parked = state.parkedWaiters.isEmpty ? [] : state.takeParkedWaiters(at: state.time(reading))
             return (true, parked, state.takeQuietWaiters())
         }
@@ -235,13 +235,15 @@ final class JobDriver: Sendable {
 
     /// Makes an attempt that is about to run cancellable; returns `false` if the bus has cut it already.
     private func register(_ task: AttemptTask) -> Bool {
-        let (isInterrupted, _) = bus.state.withLock { state in
-            let old = state.table[key]?.record.attempt
-            state.table[key]?.record.attempt = task
-            // The old one is released outside of the lock.
-            return (state.table[key]?.interruption != nil, old)
+        let registered = bus.state.withLock { state in
+            state.table.update(key) { entry in
+                // The old one is released outside of the lock.
+                let old = entry.record.attempt
+                entry.record.attempt = task
+                return (isInterrupted: entry.interruption != nil, old)
+            }
         }
-        return !isInterrupted
+        return registered?.isInterrupted != true
     }
 
     /// True if the bus has cut the running attempt.
@@ -282,9 +284,11 @@ final class JobDriver: Sendable {
             let refreshed = state.refresh(key, at: now)
             let effects: [Effect]
             let paused = reader == .ofEvents ? state.core.pause(key, by: .reader, at: now) : []
-            old = (state.table[key]?.record.failure, state.table[key]?.record.lastError)
-            state.table[key]?.record.failure = error
-            if !isForgotten { state.table[key]?.record.lastError = error }
+            state.table.update(key) { entry in
+                old = (entry.record.failure, entry.record.lastError)
+                entry.record.failure = error
+                if !isForgotten { entry.record.lastError = error }
+            }
             (outcome, effects) = state.core.fail(
                 key, report, interruption: interruption, isGone: isGone, id: handle.id, at: now)
             failure = effects.lazy.compactMap { RetryEvent.Failure($0, error) }.first
@@ -359,13 +363,13 @@ extension RetryBus.State {
             return (.ended(end), nil)
         }
         if table[key]?.hasUnreadWait == true {
-            table[key]?.hasUnreadWait = false
+            table.update(key) { $0.hasUnreadWait = false }
             // A wait that is over already is not reported, and none to a cancelled task, which ends the job next.
             let unmet = table[key]?.mayStart == false && !Task.isCancelled ? self.unmet(of: key) : []
             if !unmet.isEmpty { return (.waiting(unmet), nil) }
         }
         guard table[key]?.mayStart == true, let start = core.currentStart(of: key, at: now) else { return (nil, nil) }
-        table[key]?.mayStart = false
+        table.update(key) { $0.mayStart = false }
         var attempt = Attempt(
             number: start.number, previousFailure: table[key]?.record.lastError, timeLimit: start.limit, epoch: start.epoch)
         attempt.progress = { [weak bus = driver.bus, handle = driver.handle] in

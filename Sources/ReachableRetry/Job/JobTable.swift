@@ -31,8 +31,9 @@ struct JobTable: Sendable {
     ///
     /// Small, because many jobs may wait. State of jobs that have started or have names is kept apart.
     struct Entry: Sendable {
-        /// Empty, or one record: an array takes no more than a pointer.
-        private var records: [JobRecord] = []
+        /// One record, which all jobs share until the first write: an array is copied on write and takes no more than a pointer.
+        private var records = noRecords
+        private static let noRecords = [JobRecord()]
         var waiter = Waiter.busy
         private var flags: Flags
         /// The reason why the bus cut the attempt.
@@ -74,13 +75,11 @@ struct JobTable: Sendable {
 
         /// The record of its attempts; the first write allocates it.
         var record: JobRecord {
-            _read {
-                if records.isEmpty { yield.none } else { yield records[0] }
-            }
-            _modify {
-                if records.isEmpty { records.append(.none) }
-                yield &records[0]
-            }
+            // Inlined: a coroutine allocates its frame with each access.
+            @inline(__always)
+            _read { yield records[0] }
+            @inline(__always)
+            _modify { yield &records[0] }
         }
     }
 
@@ -97,20 +96,18 @@ struct JobTable: Sendable {
 
     /// The job, unless it has ended.
     subscript(key: JobKey) -> Entry? {
-        get {
-            guard Int(key.index) < entries.count, let entry = entries[Int(key.index)], entry.generation == key.generation
-            else { return nil }
-            return entry
-        }
-        _modify {
-            var none: Entry?
-            // In place: a copy would duplicate the record.
-            if Int(key.index) < entries.count, entries[Int(key.index)]?.generation == key.generation {
-                yield &entries[Int(key.index)]
-            } else {
-                yield &none
-            }
-        }
+        guard Int(key.index) < entries.count, let entry = entries[Int(key.index)], entry.generation == key.generation
+        else { return nil }
+        return entry
+    }
+
+    /// Changes a job in place, unless it has ended; returns what `change` returns.
+    // Not a subscript: its coroutine would allocate a frame with each access.
+    @discardableResult
+    mutating func update<Value>(_ key: JobKey, _ change: (inout Entry) -> Value) -> Value? {
+        let index = Int(key.index)
+        guard index < entries.count, entries[index]?.generation == key.generation else { return nil }
+        return change(&entries[index]!)
     }
 
     /// Returns the job with a name.
@@ -195,8 +192,6 @@ struct JobRecord: Sendable {
         set {}
     }
     #endif
-
-    static let none = JobRecord()
 }
 
 /// The handle of a job, for its driver.

@@ -67,7 +67,7 @@ struct PostgreSQLCostTests {
         let before = try await rowsWritten(bench)
         try await bench.run(
             "SELECT * FROM reachable_start($1, $2, $3)",
-            [.int(worker.rawValue), .texts(tickets.map(\.id.description)), .ints(tickets.map(\.claim))])
+            [.int(worker.rawValue), .ids(tickets.map(\.id)), .ints(tickets.map(\.claim))])
         #expect(try await rowsWritten(bench) == before)
         _ = try await bench.run("COMMIT")
         #expect(tickets.count == 8)
