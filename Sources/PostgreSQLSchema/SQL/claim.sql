@@ -335,7 +335,7 @@ BEGIN
         FROM reachable_lanes l WHERE j.position = ANY(picked) AND l.id = j.lane
         RETURNING NULL::boolean, NULL::boolean, NULL::bigint, NULL::bigint, NULL::bigint[], NULL::text[], NULL::bigint[],
             NULL::text[], NULL::text[], NULL::bigint[],
-            -- As reachable_view has them, but for the identity.
+            -- As reachable_view has them, but for the rank and the identity.
             j.rank, j.id, j.position, j.queue, l.kind, l.version, l.scope, l.destination, j.priority,
             j.not_before, j.deadline, j.unique_key, j.serial_key, j.continues, j.is_repeatable, j.idempotency_key, j.trace,
             j.state, j.is_cancel_requested, j.started, j.charged, j.network_failures, j.failure_index, j.crashes, j.soft_until,

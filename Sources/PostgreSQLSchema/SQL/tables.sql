@@ -73,7 +73,7 @@ CREATE SEQUENCE IF NOT EXISTS reachable_positions;
 CREATE TABLE IF NOT EXISTS reachable_jobs (
     position bigint PRIMARY KEY DEFAULT nextval('reachable_positions'),
     id uuid NOT NULL UNIQUE,
-    -- Columns of one size that are never null come first: the server finds these without a look at others.
+    -- Columns of one size that are never null come first: only these have the same place in each row.
     lane bigint NOT NULL, claim bigint NOT NULL DEFAULT 0, age bigint NOT NULL DEFAULT 0,
     -- For people: nanoseconds since 1970.
     created bigint NOT NULL,

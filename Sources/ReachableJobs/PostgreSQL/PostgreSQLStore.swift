@@ -273,8 +273,9 @@ public final class PostgreSQLStore: JobStore {
         do throws(JobStoreError) {
             let sql = "SELECT * FROM reachable_claim($1, $2, $3, $4, $5, $6, $7, $8)"
             let result = try await query(sql, values()) { $0 = values() }
+            let claims = try claims(result, worker)
             state.withLock { $0.lostCalls[worker] = nil }
-            return try claims(result, worker)
+            return claims
         } catch {
             state.withLock { $0.lostCalls[worker] = error.code == .unknownWorker ? nil : calls }
             throw error
@@ -299,12 +300,14 @@ public final class PostgreSQLStore: JobStore {
         let first = row.column
         // Each row but the first is a job.
         let rows = (1..<result.rowCount).map { number in
-            (rank: result.int(number, first) ?? 0, position: result.int(number, first + 2) ?? 0, number)
+            (rank: result.int(number, first) ?? 0, position: result.int(number, first + 2) ?? 0, number: number)
         }
-        claims.jobs = rows.sorted { ($0.rank, $0.position) < ($1.rank, $1.position) }.compactMap { _, _, number in
-            var row = PostgreSQLRow(result, number, from: first + 1)
+        claims.jobs = try rows.sorted { ($0.rank, $0.position) < ($1.rank, $1.position) }.map { row throws(JobStoreError) in
+            var row = PostgreSQLRow(result, row.number, from: first + 1)
             let id = row.id()
-            return row.job(id).map { Claims.Claimed(job: $0.job, claim: $0.claim) }
+            // The next claim gives these jobs back.
+            guard let (job, claim) = row.job(id) else { throw malformed }
+            return Claims.Claimed(job: job, claim: claim)
         }
         return claims
     }

@@ -169,7 +169,7 @@ extension Int32 {
 
 /// The state of a job that has started or waited before.
 ///
-/// Most waiting jobs have none.
+/// Most waiting jobs have none of their own.
 package struct JobHistory: Sendable {
     /// Its position since its last failure; `nil` if it still has its first one.
     var position: QueuePosition?

@@ -31,7 +31,7 @@ struct JobTable: Sendable {
     ///
     /// Small, because many jobs may wait. State of jobs that have started or have names is kept apart.
     struct Entry: Sendable {
-        /// One record, which all jobs share until the first write: an array is copied on write and takes no more than a pointer.
+        /// One record, which jobs share until the first write: an array is copied on write and takes no more than a pointer.
         private var records = noRecords
         private static let noRecords = [JobRecord()]
         var waiter = Waiter.busy
@@ -73,6 +73,8 @@ struct JobTable: Sendable {
         /// True if its task does not sleep.
         var isAwake: Bool { if case .busy = waiter { true } else { false } }
 
+        fileprivate mutating func apply<Value>(_ change: (inout Self) -> Value) -> Value { change(&self) }
+
         /// The record of its attempts; the first write allocates it.
         var record: JobRecord {
             // Inlined: a coroutine allocates its frame with each access.
@@ -107,7 +109,7 @@ struct JobTable: Sendable {
     mutating func update<Value>(_ key: JobKey, _ change: (inout Entry) -> Value) -> Value? {
         let index = Int(key.index)
         guard index < entries.count, entries[index]?.generation == key.generation else { return nil }
-        return change(&entries[index]!)
+        return entries[index]?.apply(change)
     }
 
     /// Returns the job with a name.

@@ -91,6 +91,22 @@ struct PostgreSQLClientTests {
         #expect(try await bench.claim(worker, 2).jobs.map(\.job.serialKey) == ["chain"])
     }
 
+    @Test func aClaimThatCannotBeReadIsGivenBack() async throws {
+        let bench = try await PostgreSQLStoreBench()
+        let worker = try await bench.store.register(queue: "default", node: "node")
+        let job = NewJob(queue: "default", kind: "kind", payload: Data())
+        _ = try await bench.store.push([job], limit: nil)
+        let known = try await bench.store.claim(ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: 0))
+        let lane = try #require(known.newLanes.first)
+        let request = ClaimRequest(worker: worker, limit: 1, lanes: [.init(lane: lane.id)], lastKnownLane: lane.id)
+        try await bench.run("ALTER TABLE reachable_lanes ALTER scope DROP NOT NULL")
+        try await bench.run("UPDATE reachable_lanes SET scope = NULL")
+        let error = await #expect(throws: JobStoreError.self) { try await bench.store.claim(request) }
+        #expect(error?.code == .inputOutput)
+        try await bench.run("UPDATE reachable_lanes SET scope = 'internet'")
+        #expect(try await bench.store.claim(request).jobs.map(\.job.id) == [job.id])
+    }
+
     @Test func rolesHaveTheLeastRightsThatSuffice() async throws {
         let bench = try await PostgreSQLStoreBench()
         try await bench.installRoles()

@@ -43,6 +43,16 @@ struct PostgreSQLConnectionTests {
         try await bench.close()
     }
 
+    @Test func identitiesAreUUIDs() async throws {
+        let bench = try await PostgreSQLBench.opened()
+        let ids = ["00112233445566778899aabbccddeeff", "ffeeddccbbaa99887766554433221100"].compactMap { DurableJobID($0) }
+        let result = try await bench.connection.query("SELECT id, id::text FROM unnest($1) AS id", [.ids(ids)])
+        #expect((0..<result.rowCount).map { result.id($0, 0) } == ids)
+        #expect(result.text(0, 1) == "00112233-4455-6677-8899-aabbccddeeff")
+        #expect(try await bench.connection.query("SELECT cardinality($1)", [.ids([])]).int(0, 0) == 0)
+        try await bench.close()
+    }
+
     @Test func otherTypesAndPlacesAreNil() async throws {
         let bench = try await PostgreSQLBench.opened()
         let result = try await bench.connection.query(
@@ -50,6 +60,7 @@ struct PostgreSQLConnectionTests {
         #expect(result.int(0, 0) == 1 && result.int(0, 1) == 2)
         #expect(result.int(0, 2) == nil && result.bool(0, 2) == nil && result.text(0, 3) == nil)
         #expect(result.ints(0, 4) == nil && result.ints(0, 5) == nil && result.texts(0, 6) == nil)
+        #expect(result.id(0, 1) == nil && result.id(0, 2) == nil)
         for (row, column) in [(-1, 0), (1, 0), (0, -1), (0, 7), (.max, .max)] { #expect(result.isNull(row, column)) }
         let affected = try await bench.connection.query("SELECT generate_series(1, 3)")
         #expect(affected.affectedRowCount == 3 && affected.rowCount == 3)
