@@ -45,6 +45,21 @@ package struct StatusClock: Sendable {
     }
 }
 
+/// The time since its creation, by any clock.
+package struct Stopwatch: Sendable {
+    /// Returns the time since the creation.
+    package let elapsed: @Sendable () -> Duration
+    /// Sleeps until a time since the creation; throws if the task is cancelled.
+    package let sleep: @Sendable (_ time: Duration) async throws -> Void
+
+    /// Starts it.
+    package init(_ clock: some Clock<Duration>) {
+        let start = clock.now
+        elapsed = { start.duration(to: clock.now) }
+        sleep = { time in try await clock.sleep(until: start.advanced(by: time), tolerance: nil) }
+    }
+}
+
 /// The next call of an actor by a clock; a later setting replaces an earlier one.
 package struct ActorTimer {
     private var task: Task<Void, Never>?
@@ -56,19 +71,17 @@ package struct ActorTimer {
     package mutating func set(
         after time: Duration, on clock: any Clock<Duration>, _ action: @escaping @Sendable () async -> Void
     ) {
-        task?.cancel()
-        let sleep = Self.sleep(on: clock, for: time)
-        task = Task {
-            // A cancelled sleep throws.
-            guard (try? await sleep()) != nil else { return }
-            await action()
-        }
+        set(Stopwatch(clock), at: time, action)
     }
 
-    /// Returns a sleep that ends a time after this call, however late it begins.
-    private static func sleep(on clock: some Clock<Duration>, for time: Duration) -> @Sendable () async throws -> Void {
-        let deadline = clock.now.advanced(by: time)
-        return { try await clock.sleep(until: deadline, tolerance: nil) }
+    /// Calls the action at a time of a stopwatch, as above.
+    package mutating func set(_ stopwatch: Stopwatch, at time: Duration, _ action: @escaping @Sendable () async -> Void) {
+        task?.cancel()
+        task = Task {
+            // A cancelled sleep throws.
+            guard (try? await stopwatch.sleep(time)) != nil else { return }
+            await action()
+        }
     }
 
     /// Cancels the call.

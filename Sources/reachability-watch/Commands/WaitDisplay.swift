@@ -8,8 +8,7 @@ import ReachableRetry
 actor WaitDisplay {
     private let display: LineDisplay?
     private let write: @Sendable (String) -> Void
-    private let clock: any Clock<Duration>
-    private let elapsed: @Sendable () -> Duration
+    private let stopwatch: Stopwatch
     private var progress: WaitProgress
     private var wait: @Sendable () -> RunWait? = { nil }
     private var timer = ActorTimer()
@@ -22,8 +21,8 @@ actor WaitDisplay {
     init(
         _ display: LineDisplay?, on clock: any Clock<Duration> = ContinuousClock(), _ write: @escaping @Sendable (String) -> Void
     ) {
-        (self.display, self.clock, self.write) = (display, clock, write)
-        elapsed = stopwatch(clock)
+        (self.display, self.write) = (display, write)
+        stopwatch = Stopwatch(clock)
         progress = WaitProgress(isLine: display != nil)
     }
 
@@ -46,11 +45,12 @@ actor WaitDisplay {
     ///
     /// - Parameter isNew: True if an attempt was made since the last call: another wait begins.
     func refresh(isNew: Bool = false) {
-        let now = elapsed()
+        let now = stopwatch.elapsed()
         if isNew { _ = progress.update(nil, at: now) }
         let (text, next) = progress.update(wait(), at: now)
         timer.cancel()
-        if let next { timer.set(after: next, on: clock) { [self] in await refresh() } }
+        // By the same reading: the clock may have moved on.
+        if let next { timer.set(stopwatch, at: now + next) { [self] in await refresh() } }
         if let display {
             display.show(text.map { StyledText($0) })
         } else if let text {

@@ -223,7 +223,7 @@ actor TransitionPrinter {
     private var status: WatchStatus
     private var timer = ActorTimer()
     private var isFinished = false
-    private let elapsed: @Sendable () -> Duration
+    private let stopwatch: Stopwatch
     private var written = 0
     private var knownFailure: ReachabilityError?
     private var knownImpairment: ReachabilityError?
@@ -239,7 +239,7 @@ actor TransitionPrinter {
         sequences = session.scopes.map { _ in SequenceCheck() }
         drops = DropNotice(hasReader: session.outputHasReader)
         status = WatchStatus(scopes: session.scopes, style: session.style)
-        elapsed = stopwatch(session.clock)
+        stopwatch = Stopwatch(session.clock)
     }
 
     /// Writes a line; returns `true` if no more lines are wanted.
@@ -250,7 +250,7 @@ actor TransitionPrinter {
         let scope = session.scopes[index]
         let missed = sequences[index].missed(before: transition)
         if missed > 0 {
-            drops.dropped(missed, of: ForeignText(scope.description).terminal, now: elapsed()).forEach(note)
+            drops.dropped(missed, of: ForeignText(scope.description).terminal, now: stopwatch.elapsed()).forEach(note)
         }
         let line =
             switch session.format {
@@ -308,12 +308,6 @@ actor TransitionPrinter {
         try? session.notes.write("reachability-watch: \(text)")
         refresh()
     }
-}
-
-/// Returns a function that measures the time since this call.
-func stopwatch(_ clock: some Clock<Duration>) -> @Sendable () -> Duration {
-    let start = clock.now
-    return { start.duration(to: clock.now) }
 }
 
 /// Finds gaps in the sequence numbers of a stream: transitions dropped because the listener was too slow.
