@@ -38,7 +38,7 @@ final class PostgreSQLResult: @unchecked Sendable {
     /// Returns a bool.
     func bool(_ row: Int, _ column: Int) -> Bool? { withValue(row, column) { PostgreSQLReader.bool($0) } }
 
-    /// Returns a uuid.
+    /// Returns a job's identity, a uuid or the text of one.
     func id(_ row: Int, _ column: Int) -> DurableJobID? { withValue(row, column) { PostgreSQLReader.id($0) } }
 
     /// Returns an array of integers.
@@ -85,7 +85,7 @@ enum PostgreSQLReader {
     }
 
     static func id(_ bytes: UnsafeRawBufferPointer) -> DurableJobID? {
-        guard bytes.count == 16 else { return nil }
+        guard bytes.count == 16 else { return text(bytes).flatMap { DurableJobID($0) } }
         return DurableJobID(
             high: UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)),
             low: UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))

@@ -34,9 +34,9 @@ struct PostgreSQLRow {
     /// The states by their numbers in the table.
     static let states: [DurableJob.State] = [.available, .running, .failed, .succeeded, .cancelled]
 
-    /// Reads the columns of `reachable_view` behind the identity; `nil` if they are null or make no job.
-    mutating func job(_ id: DurableJobID?) -> (job: DurableJob, claim: Int64)? {
-        guard let id, let position = int(), let queue = text(), let kind = text(),
+    /// Reads the columns of `reachable_view`; `nil` if they are null or make no job.
+    mutating func job() -> (job: DurableJob, claim: Int64)? {
+        guard let id = id(), let position = int(), let queue = text(), let kind = text(),
             let version = int(), let scope = text()
         else { return nil }
         var new = NewJob(id: id, queue: queue, kind: kind, version: Int(clamping: version), payload: Data())

@@ -22,8 +22,7 @@ extension PostgreSQLStore {
             """
         return try await query(sql, values).rows.compactMap { row in
             var row = row
-            let id = row.text().flatMap { DurableJobID($0) }
-            return row.job(id)?.job
+            return row.job()?.job
         }
     }
 
@@ -34,12 +33,11 @@ extension PostgreSQLStore {
         var standings: [DurableJobID: JobStanding] = [:]
         for row in result.rows {
             var row = row
-            let id = row.text().flatMap { DurableJobID($0) }
-            guard let job = row.job(id)?.job else { continue }
+            guard let job = row.job()?.job else { continue }
             let (now, isPaused, workers, hold) = (row.instant(), row.bool(), row.count(), row.instant())
             let (boundNode, undecodableBy) = (row.text(), Set(row.ints().map(WorkerID.init)))
             let blockers = [JobStanding.Blocker.Key.serial, .unique].compactMap { key -> JobStanding.Blocker? in
-                let (id, state) = (row.text().flatMap { DurableJobID($0) }, row.state())
+                let (id, state) = (row.id(), row.state())
                 guard let id, let state else { return nil }
                 return JobStanding.Blocker(id: id, state: state, key: key)
             }

@@ -133,7 +133,7 @@ public final class PostgreSQLStore: JobStore {
         let result = try await query("SELECT * FROM reachable_push_batch(\(list))", values)
         return try result.rows.map { row throws(JobStoreError) in
             var row = row
-            guard let id = row.text().flatMap({ DurableJobID($0) }), let outcome = row.text().flatMap(PushReceipt.Outcome.init)
+            guard let id = row.id(), let outcome = row.text().flatMap(PushReceipt.Outcome.init)
             else { throw malformed }
             return PushReceipt(id: id, outcome: outcome)
         }
@@ -304,9 +304,8 @@ public final class PostgreSQLStore: JobStore {
         }
         claims.jobs = try rows.sorted { ($0.rank, $0.position) < ($1.rank, $1.position) }.map { row throws(JobStoreError) in
             var row = PostgreSQLRow(result, row.number, from: first + 1)
-            let id = row.id()
             // The next claim gives these jobs back.
-            guard let (job, claim) = row.job(id) else { throw malformed }
+            guard let (job, claim) = row.job() else { throw malformed }
             return Claims.Claimed(job: job, claim: claim)
         }
         return claims

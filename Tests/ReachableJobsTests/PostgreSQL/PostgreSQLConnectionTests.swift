@@ -49,6 +49,7 @@ struct PostgreSQLConnectionTests {
         let result = try await bench.connection.query("SELECT id, id::text FROM unnest($1) AS id", [.ids(ids)])
         #expect((0..<result.rowCount).map { result.id($0, 0) } == ids)
         #expect(result.text(0, 1) == "00112233-4455-6677-8899-aabbccddeeff")
+        #expect(try await bench.connection.query("SELECT $1", [.text("\(ids[0])")]).id(0, 0) == ids[0])
         #expect(try await bench.connection.query("SELECT cardinality($1)", [.ids([])]).int(0, 0) == 0)
         try await bench.close()
     }
