@@ -167,6 +167,9 @@ public final class ManualClock: Clock, Sendable {
 }
 
 extension ManualClock: SchedulingClock {
+    /// The clock itself.
+    package var identity: ObjectIdentifier { ObjectIdentifier(self) }
+
     /// Schedules an action and returns a closure that cancels it.
     package func callBack(at deadline: Instant, _ action: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         let timer = schedule(at: deadline, action)

@@ -209,6 +209,9 @@ extension WorldClock: SchedulingClock {
     package func callBack(at deadline: Instant, _ action: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         manual.callBack(at: deadline, action)
     }
+
+    /// The time is that of ``manual``.
+    package var identity: ObjectIdentifier { manual.identity }
 }
 
 /// Buses that come and go.

@@ -49,17 +49,18 @@ import Testing
         var configuration = RetryBus.Configuration()
         configuration.logger = Logger(label: "test") { _ in handler }
         configuration.bufferedEvents = 100_000
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()), configuration: configuration, clock: clock)
+        let bus = RetryBus(ReachabilityMonitor(), configuration: configuration, clock: clock)
         let events = bus.events
         // The main thread blocks in the logger while its attempt runs: the threads of the pool are needed.
         let first = Task { @MainActor in
-            try await bus.retry(RetryPolicy(.constant(.seconds(5))).attemptTimeout(.seconds(60)), options: JobOptions(id: "first"))
-            { attempt in
+            try await bus.retry(
+                RetryPolicy(.constant(.seconds(5))).giveUpAfter(elapsed: .seconds(60)), options: JobOptions(id: "first")
+            ) { attempt in
                 if attempt.number == 1 { throw CancellationError() }
             }
         }
         for await _ in handler.entered { break }
-        #expect(bus.nextWakeUp == .seconds(60), "the timer of the attempt is armed before the event is published")
+        #expect(bus.nextWakeUp == .seconds(60), "the timer of the job is armed before the event is published")
         for _ in 0..<5000 { try await bus.retry { _ in } }
         var received = 0
         for await event in events where event.job != "first" {
@@ -122,7 +123,7 @@ import Testing
         var configuration = RetryBus.Configuration()
         configuration.metrics = metrics
         configuration.bufferedEvents = 100_000
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()), configuration: configuration, clock: ManualClock())
+        let bus = RetryBus(ReachabilityMonitor(), configuration: configuration, clock: ManualClock())
         let events = bus.events
         // The main thread blocks in the metrics: the threads of the pool are needed.
         let first = Task { @MainActor in try await bus.retry(options: JobOptions(id: "first")) { _ in } }

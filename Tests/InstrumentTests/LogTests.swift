@@ -48,6 +48,17 @@ import Testing
         }
     }
 
+    @Test func twoClocksAreWarnedOf() throws {
+        let bench = try Bench()
+        let configuration = bench.bus.configuration
+        #expect(bench.log.entries.isEmpty)
+        _ = RetryBus(bench.monitor, configuration: configuration)
+        _ = RetryBus(bench.monitor, configuration: configuration, clock: bench.clock)
+        #expect(bench.log.entries.isEmpty)
+        _ = RetryBus(bench.monitor, configuration: configuration, clock: ContinuousClock())
+        #expect(bench.log.entries.map(\.level) == [.warning])
+    }
+
     @Test func theEndOfAJobIsLoggedWithItsReason() async throws {
         try await Bench().run { bench in
             let job = try await bench.submitWaiting(

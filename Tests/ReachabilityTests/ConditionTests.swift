@@ -20,7 +20,19 @@ import Testing
     }
 
     @Test func satisfiedConditionStartsWithEpochOne() {
-        #expect(ConditionSource("login", isSatisfied: true).condition.state == .init(isSatisfied: true, epoch: 1))
+        let source = ConditionSource("login", isSatisfied: true)
+        #expect(source.condition.state == .init(isSatisfied: true, epoch: 1))
+        withExtendedLifetime(source) {}
+    }
+
+    @Test(arguments: [true, false]) func aReleasedSourceFinishesItsCondition(isSatisfied: Bool) async {
+        var source: ConditionSource? = ConditionSource("login", isSatisfied: isSatisfied)
+        guard let condition = source?.condition else { return }
+        var updates = condition.updates.makeAsyncIterator()
+        #expect(await updates.next()?.isFinished == false)
+        source = nil
+        #expect(await updates.next() == .init(isSatisfied: isSatisfied, epoch: isSatisfied ? 1 : 0, isFinished: true))
+        #expect(await updates.next() == nil)
     }
 
     @Test func updatesEndWithTheFinishedState() async {

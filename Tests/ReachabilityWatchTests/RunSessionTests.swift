@@ -292,6 +292,7 @@ private struct PunctualClock: SchedulingClock {
 
     var now: Instant { manual.now }
     var minimumResolution: Duration { manual.minimumResolution }
+    var identity: ObjectIdentifier { manual.identity }
 
     func sleep(until deadline: Instant, tolerance: Duration?) async throws {
         try await manual.sleep(until: deadline, tolerance: tolerance)

@@ -82,10 +82,10 @@ import Testing
 
     @Test func messagesContinueAfterALostConnection() async throws {
         try await Scenario().run { scenario in
-            let messages = Connections(lines: [["a"], ["b", "c"]])
+            let server = Connections(lines: [["a"], ["b", "c"]])
             let reader = scenario.start {
                 var shown: [String] = []
-                try await show(messages, on: scenario.bus) { shown.append($0) }
+                try await show({ shown.append($0) }, on: scenario.bus) { server.connect() }
                 return shown
             }
             await scenario.letPass(until: reader)
@@ -94,29 +94,20 @@ import Testing
     }
 }
 
-/// Each iteration is a connection: it delivers its lines, and then fails unless it is the last.
-private final class Connections: AsyncSequence, Sendable {
-    typealias Element = String
-    typealias Failure = any Error
-
-    struct Iterator: AsyncIteratorProtocol {
-        var lines: [String]
-        let isLast: Bool
-
-        mutating func next() async throws -> String? {
-            if lines.isEmpty, !isLast { throw Trouble.other }
-            return lines.isEmpty ? nil : lines.removeFirst()
-        }
-    }
-
+/// Connections that each deliver their lines, and then fail unless it is the last.
+private final class Connections: Sendable {
     private let lines: Mutex<[[String]]>
 
     init(lines: [[String]]) { self.lines = Mutex(lines) }
 
-    func makeAsyncIterator() -> Iterator {
-        lines.withLock { lines in
+    func connect() -> AsyncThrowingStream<String, any Error> {
+        let (first, isLast) = lines.withLock { lines in
             let first = lines.isEmpty ? [] : lines.removeFirst()
-            return Iterator(lines: first, isLast: lines.isEmpty)
+            return (first, lines.isEmpty)
+        }
+        return AsyncThrowingStream { messages in
+            for line in first { messages.yield(line) }
+            messages.finish(throwing: isLast ? nil : Trouble.other)
         }
     }
 }

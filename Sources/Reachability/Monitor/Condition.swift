@@ -75,6 +75,8 @@ public final class ConditionSource: Sendable {
         condition = Condition(name, ConditionStorage(Condition.State(isSatisfied: isSatisfied, epoch: isSatisfied ? 1 : 0)))
     }
 
+    deinit { finish() }
+
     /// Sets the level; becoming satisfied grows the epoch.
     ///
     /// Repetitions, and calls after ``finish()``, change nothing.
@@ -85,7 +87,9 @@ public final class ConditionSource: Sendable {
     /// Calls after ``finish()`` change nothing.
     public func advanceEpoch() { condition.storage.advanceEpoch() }
 
-    /// Makes the present state final.
+    /// Makes the present state final; releasing the source does the same.
+    ///
+    /// Waiters for an unsatisfied condition end, because nothing can satisfy it any more.
     public func finish() { condition.storage.finish() }
 }
 

@@ -187,6 +187,9 @@ public final class ReachabilityMonitor: Sendable {
     /// The number of delivered batches: an answer from before the last one may be out of date.
     package var deliveryCount: UInt64 { state.withLock(\.deliveryCount) }
 
+    /// The clock of the source; `nil` if its time is the machine's.
+    package var clock: (any Clock<Duration>)? { (source as? any ClockedSource)?.sourceClock }
+
     /// Has the source's thread deliver a batch soon; ``deliveryCount`` shows that it has.
     package func requestDelivery() { source.wake() }
 

@@ -16,7 +16,7 @@ internal import Synchronization
 /// monitoring.
 ///
 /// Requests before and after the run are answered but not recorded. Safe to use from any thread.
-public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswering, TaskRunningSource {
+public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswering, ClockedSource, TaskRunningSource {
     /// The progress of a recording.
     public struct Progress: Sendable {
         /// The number of bytes that the sink has taken.
@@ -99,6 +99,9 @@ public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswerin
 
     /// `true` if the source looks up names.
     package var resolvesHosts: Bool { source.answersHosts }
+
+    /// The clock of the source.
+    package var sourceClock: (any Clock<Duration>)? { (source as? any ClockedSource)?.sourceClock }
 
     /// Makes the source run the tasks that wait for its thread.
     package func runTasks() { (source as? any TaskRunningSource)?.runTasks() }

@@ -76,6 +76,12 @@ extension NetworkSource {
     var answersHosts: Bool { (self as? any HostAnswering)?.resolvesHosts ?? (self is any HostResolving) }
 }
 
+/// A source with a clock of its own: its time passes only when a test or a recording says so.
+package protocol ClockedSource: NetworkSource {
+    /// The clock, or `nil` if a wrapped source has none.
+    var sourceClock: (any Clock<Duration>)? { get }
+}
+
 /// A source whose thread runs tasks.
 package protocol TaskRunningSource: NetworkSource {
     /// Runs the tasks that wait for the source's thread.

@@ -67,7 +67,10 @@ public final class SimulatedNetwork: Sendable {
     public var isRunning: Bool { state.withLock { $0.run != nil } }
 }
 
-extension SimulatedNetwork: NetworkSource {
+extension SimulatedNetwork: ClockedSource {
+    /// The simulation's clock.
+    package var sourceClock: (any Clock<Duration>)? { clock }
+
     /// Delivers an empty batch at once and then one for each change, until cancelled or stopped.
     ///
     /// - Throws: `CancellationError` when cancelled; the error of ``stop(throwing:)``; `ReachabilityError` if another run is in

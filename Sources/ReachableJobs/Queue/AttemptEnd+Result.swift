@@ -15,8 +15,8 @@ extension AttemptResult {
         case .succeeded(_, let started):
             counters.started = started
             self.init(claimed.ticket, .succeeded, counters: counters)
-        // It may have been carried out.
-        case .handedBack(_, let error as RetryError) where error.isCut && !claimed.job.isRepeatable: return nil
+        // It may have been carried out; a job within the operation has the same errors.
+        case .handedBack(let back, let error as RetryError) where back.isCut && error.isCut && !claimed.job.isRepeatable: return nil
         case .handedBack(let back, let error):
             counters.set(back.past)
             var holds: Duration?

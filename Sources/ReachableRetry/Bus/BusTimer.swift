@@ -82,6 +82,9 @@ package final class BusTimer: Sendable {
 package protocol SchedulingClock<Duration>: Clock {
     /// Calls `action` when the clock reaches `deadline`; returns a closure that cancels the call.
     func callBack(at deadline: Instant, _ action: @escaping @Sendable () -> Void) -> @Sendable () -> Void
+
+    /// Equal for clocks that show the same time.
+    var identity: ObjectIdentifier { get }
 }
 
 /// A clock of any type, counted from the creation of the bus.

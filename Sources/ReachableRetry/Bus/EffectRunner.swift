@@ -37,6 +37,9 @@ struct EffectRunner {
         case .start(let key):
             state.table.update(key) { ($0.mayStart, $0.interruption) = (true, nil) }
             wake(key, state.core[key]?.number, &state)
+        case .announce(let key):
+            state.table.update(key) { $0.isAnnounced = true }
+            wake(key, state.core[key]?.number, &state)
         case .interrupt(let key, let interruption):
             state.table.update(key) { $0.interruption = interruption }
             if let attempt = state.table[key]?.record.attempt { cancelled.append(attempt) }

@@ -23,8 +23,6 @@ extension RetryBus {
         _ request: JobRequest, _ made: Condition?, _ stage: ReachabilityMonitor.Stage, _ trace: JobTrace?
     ) -> Result<JobHandle, RetryError>? {
         var result: Result<JobHandle, RetryError>?
-        let running = RunningAttempt.current
-        let parent = running?.bus == ObjectIdentifier(self) ? running?.attempt : nil
         var isUnwatched = false
         change { state, now in
             guard !state.core.isShutDown else {
@@ -40,8 +38,8 @@ extension RetryBus {
             let refreshed = ([scope] + others).flatMap { state.refresh($0, at: now) }
             let (key, number, effects) = state.core.submit(
                 request.policy.rules, scope: scope, conditions: others, destination: request.options.destination,
-                priority: request.options.priority,
-                parent: parent, notBefore: request.notBefore, past: request.past, at: now)
+                priority: request.options.priority, lenders: state.attempts(waitingFor: request, on: self),
+                hasEventReader: request.reader == .ofEvents, notBefore: request.notBefore, past: request.past, at: now)
             let handle = JobHandle(key: key, number: number, name: request.options.id.flatMap { $0.isChosen ? $0 : nil })
             state.table.add(handle, request)
             if trace != nil { state.table.update(key) { $0.record.trace = trace } }
@@ -54,8 +52,17 @@ extension RetryBus {
         return result
     }
 
+    /// Warns of a bus whose time passes beside that of its simulated network.
+    func warnOfTwoClocks(_ clock: any Clock<Duration>, _ other: any Clock<Duration>) {
+        guard let other = other as? any SchedulingClock, (clock as? any SchedulingClock)?.identity != other.identity else { return }
+        logger.warning(
+            "the bus and its simulated network have two clocks: delays pass without outages; next: leave out the bus's clock"
+        )
+    }
+
+    private var logger: Logger { configuration.logger ?? Logger(label: "ReachableRetry") }
+
     private func warnOfIdleMonitor() {
-        let logger = configuration.logger ?? Logger(label: "ReachableRetry")
         logger.warning("the bus's monitor does not run, so that jobs do not wait for the network; next: call its run() before")
     }
 

@@ -15,8 +15,8 @@ extension RetryBus {
         /// Values below 1 are treated as 1. The most urgent and oldest job starts first.
         ///
         /// While jobs of another destination wait, one destination holds at most half of these places. Interactive jobs may exceed
-        /// that. A retried sequence gives its place back with its first element. A job that a running attempt submits to the same
-        /// bus uses that attempt's place.
+        /// that. A retried sequence gives its place back with its first element. A running attempt that waits for a job of the same
+        /// bus lends it its place, to one job at a time. Jobs that it only submits are jobs like any other.
         public var maxConcurrent: Int?
         /// The most attempts of one destination that run at a time; `nil` sets no limit.
         ///

@@ -23,6 +23,7 @@ internal import Synchronization
 /// ### Repeating
 /// - ``retry(_:to:options:isolation:operation:)``
 /// - ``retry(_:to:options:joining:operation:)``
+/// - ``sequence(_:to:options:resetsAfterElement:make:)``
 /// ### Looking
 /// - ``pending``
 /// - ``events``
@@ -104,17 +105,20 @@ public final class RetryBus: Sendable {
     ///     are charged. The first such job logs a warning to ``Configuration/logger`` or, without one, to a logger of swift-log
     ///     with the label `ReachableRetry`.
     ///   - configuration: The release policy, limits and instruments.
-    ///   - clock: The clock of delays and deadlines. `ContinuousClock` counts the time that the machine is suspended.
+    ///   - clock: The clock of delays and deadlines; `nil` uses the clock of a simulated network, and `ContinuousClock` on a real
+    ///     one, which counts the time that the machine is suspended. Another clock than that of the simulated network logs a
+    ///     warning.
     ///   - generator: The source of jitter. The bus draws one number at a time, under a lock.
     public init(
         _ monitor: ReachabilityMonitor = .shared, configuration: Configuration = .init(),
-        clock: some Clock<Duration> = ContinuousClock(),
+        clock: (any Clock<Duration>)? = nil,
         generator: some RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
     ) {
         self.monitor = monitor
         self.configuration = configuration
         instruments = BusInstruments(configuration)
-        self.clock = BusClock(clock)
+        let time: any Clock<Duration> = clock ?? monitor.clock ?? ContinuousClock()
+        self.clock = BusClock(time)
         var generator = generator
         // Drawn only if it is used: a test's generator may be made for the delays alone.
         let seed = configuration.releasePolicy.rules.isRandom ? generator.next() : 0
@@ -129,6 +133,7 @@ public final class RetryBus: Sendable {
                     isLogged: configuration.logger != nil)))
         alarm = BusTimer(self.clock)
         random = Mutex(generator)
+        if let clock, let other = monitor.clock { warnOfTwoClocks(clock, other) }
         guard let site = configuration.site else { return }
         let link = site.join { [weak self] advice, destination in
             self?.change { state, now in state.core.take(advice, for: destination, at: now) }
@@ -363,7 +368,7 @@ extension RetryBus {
 /// Runs an operation until it succeeds, for work that needs no bus of its own.
 ///
 /// Works like ``RetryBus/retry(_:to:options:isolation:operation:)``. With `ReachabilityMonitor.shared` all calls use
-/// ``RetryBus/shared``. With another monitor, which the caller has to run, each call has a bus of its own.
+/// ``RetryBus/shared``. With another monitor, which the caller has to run, each call has a bus of its own, on the monitor's clock.
 ///
 /// - Parameters:
 ///   - policy: The delays and limits.

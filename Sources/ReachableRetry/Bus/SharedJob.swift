@@ -17,7 +17,7 @@ extension RetryBus {
     ///   - operation: The work. It should end soon after its task is cancelled.
     /// - Returns: The operation's value.
     /// - Throws: The errors of the job's first call; ``RetryError/duplicateID`` if this function did not submit the job of that
-    ///   name, or if its value has another type.
+    ///   name, if its value has another type, or if the job waits for the calling attempt, which would never end.
     public func retry<Value: Sendable>(
         _ policy: RetryPolicy = .default, to scope: Scope = .internet, options: JobOptions = JobOptions(), joining id: JobID,
         operation: @escaping @Sendable (Attempt) async throws -> Value
@@ -28,17 +28,19 @@ extension RetryBus {
         let (shared, number, isFirst) = try enter(id, Value.self)
         if isFirst {
             let task = task { [self, named] in
-                // The abandoned job of this name may still be ending.
-                await shared.predecessor?.value
-                let result: Result<Value, any Error>
-                do {
-                    let value = try await retry(
-                        policy, to: scope, options: named, isolation: nil, operation: operation)
-                    result = .success(value)
-                } catch {
-                    result = .failure(error)
+                // The attempts that wait for it are those of its callers, who may leave.
+                await RunningAttempt.$stack.withValue([]) {
+                    // The abandoned job of this name may still be ending.
+                    await shared.predecessor?.value
+                    let result: Result<Value, any Error>
+                    do {
+                        let value = try await retry(policy, to: scope, options: named, isolation: nil, operation: operation)
+                        result = .success(value)
+                    } catch {
+                        result = .failure(error)
+                    }
+                    end(shared, id, result)
                 }
-                end(shared, id, result)
             }
             // Before the handler below is set, so that the first caller cannot leave earlier.
             state.withLock { _ in shared.task = task }
@@ -55,14 +57,20 @@ extension RetryBus {
 
     /// Joins the job of that name, or creates it.
     private func enter<Value: Sendable>(_ id: JobID, _ type: Value.Type) throws(RetryError) -> (SharedJob<Value>, UInt64, Bool) {
-        let place = state.withLock { state -> (SharedJob<Value>, UInt64, Bool)? in
+        let stack = RunningAttempt.stack.filter { $0.bus == ObjectIdentifier(self) }
+        var place: (SharedJob<Value>, UInt64, Bool)?
+        change { state, now in
+            if state.isAwaited(id, by: stack) { return [] }
             if let known = state.sharedJobs[id], !known.isAbandoned {
-                guard let shared = known as? SharedJob<Value> else { return nil }
-                return (shared, shared.enter(), false)
+                guard let shared = known as? SharedJob<Value> else { return [] }
+                place = (shared, shared.enter(stack), false)
+                guard let lender = stack.last?.key, let key = state.table.key(of: id) else { return [] }
+                return state.core.lend(lender, to: key, at: now)
             }
             let shared = SharedJob<Value>(after: state.sharedJobs[id]?.task)
             state.sharedJobs[id] = shared
-            return (shared, shared.enter(), true)
+            place = (shared, shared.enter(stack), true)
+            return []
         }
         guard let place else { throw .duplicateID }
         return place
@@ -90,6 +98,26 @@ extension RetryBus {
     }
 }
 
+extension RetryBus.State {
+    /// The attempts that wait for a job that is submitted.
+    func attempts(waitingFor request: JobRequest, on bus: RetryBus) -> [AttemptKey] {
+        let submitter = request.isAwaited ? RunningAttempt.stack.last { $0.bus == ObjectIdentifier(bus) }?.key : nil
+        let sharers = request.options.id.flatMap { sharedJobs[$0] }?.stacks.values.compactMap { $0.last?.key } ?? []
+        return sharers + [submitter].compactMap(\.self)
+    }
+
+    /// Returns true if one of the attempts belongs to the job of this name, or if that job waits for one, over any number of jobs.
+    fileprivate func isAwaited(_ id: JobID, by attempts: [RunningAttempt]) -> Bool {
+        var (open, seen) = (attempts, Set<JobID>())
+        while let attempt = open.popLast() {
+            guard let name = attempt.name, core.isRunning(attempt.key) else { continue }
+            if name == id { return true }
+            if seen.insert(name).inserted { open += sharedJobs[name]?.stacks.values.flatMap(\.self) ?? [] }
+        }
+        return false
+    }
+}
+
 /// A shared job of any type.
 class AnySharedJob: @unchecked Sendable {
     // Unchecked: all variables are read and written under the lock of the job's bus.
@@ -98,6 +126,8 @@ class AnySharedJob: @unchecked Sendable {
     var task: Task<Void, Never>?
     /// The number of callers that wait for the result.
     var callers: Int { 0 }
+    /// The attempts that wait for the result, by caller.
+    fileprivate(set) var stacks: [UInt64: [RunningAttempt]] = [:]
     /// True if all callers left before the end.
     var isAbandoned = false
 }
@@ -115,10 +145,11 @@ final class SharedJob<Value: Sendable>: AnySharedJob, @unchecked Sendable {
 
     override var callers: Int { waiting.count }
 
-    /// Adds a caller; returns its number.
-    func enter() -> UInt64 {
+    /// Adds a caller, with the attempts that it runs in; returns its number.
+    func enter(_ stack: [RunningAttempt]) -> UInt64 {
         nextNumber += 1
         waiting[nextNumber] = .some(nil)
+        if !stack.isEmpty { stacks[nextNumber] = stack }
         return nextNumber
     }
 
@@ -133,6 +164,7 @@ final class SharedJob<Value: Sendable>: AnySharedJob, @unchecked Sendable {
     /// Removes a caller; returns its continuation if it waits.
     func leave(_ number: UInt64) -> CheckedContinuation<Value, any Error>? {
         guard result == nil, let place = waiting.removeValue(forKey: number) else { return nil }
+        stacks[number] = nil
         if place == nil { left.insert(number) }
         isAbandoned = waiting.isEmpty
         return place
@@ -141,6 +173,7 @@ final class SharedJob<Value: Sendable>: AnySharedJob, @unchecked Sendable {
     /// Sets the result; returns the continuations of the waiting callers.
     func end(_ result: Result<Value, any Error>) -> [CheckedContinuation<Value, any Error>] {
         self.result = result
+        stacks = [:]
         defer { waiting = [:] }
         return waiting.values.compactMap(\.self)
     }

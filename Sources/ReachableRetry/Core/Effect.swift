@@ -2,6 +2,8 @@
 package enum Effect: Sendable {
     /// Starts an attempt.
     case start(JobKey)
+    /// Tells the job's reader that an attempt starts when it asks for the next event.
+    case announce(JobKey)
     /// Cancels the running attempt, which is awaited.
     case interrupt(JobKey, JobState.Interruption)
     /// Reports the end to the job's caller.

@@ -2,11 +2,9 @@ internal import HeapModule
 
 /// The class of a queued job; each gate has one queue per class.
 enum QueueClass: UInt8, CaseIterable {
-    /// Jobs that a running attempt submitted. They use its place, because that attempt may wait for them.
-    case nested
     /// Jobs that do not wait for their scope. Only the bus's limit applies.
     case unbound
-    /// Jobs that opted out of the release policy.
+    /// Jobs that opted out of the release policy; delays ordered by a server apply.
     case bypass
     case interactive
     case normal
@@ -15,8 +13,6 @@ enum QueueClass: UInt8, CaseIterable {
     init(_ job: JobState) {
         if !job.waitsForScope {
             self = .unbound
-        } else if job.history.parent != nil {
-            self = .nested
         } else if job.rules.bypassesGate {
             self = .bypass
         } else {
@@ -63,6 +59,8 @@ struct GateQueue: Sendable {
     struct Entry: Comparable, Sendable {
         var position: QueuePosition
         var job: JobIndex
+        /// The job's ``JobState/queueing``: a job that leaves and comes back has another entry, at the same position.
+        var queueing: UInt32
 
         static func < (left: Entry, right: Entry) -> Bool { left.position < right.position }
     }

@@ -91,8 +91,8 @@ package struct GateState: Sendable {
     var queues = GateQueues()
     /// True if a queued job has not reported that it waits for the network: the network was there, or had no verdict.
     var hasUnreported = false
-    /// The position of the gate's candidate.
-    var ready = QueuePosition.none
+    /// The gate's candidate.
+    var ready: RetryBusCore.Candidate?
 
     package init() {}
 
@@ -266,7 +266,7 @@ package struct GateState: Sendable {
     ///
     /// - Parameter hasPaused: True if the job is alone at the gate and has waited for its own delay.
     func permission(_ queueClass: QueueClass, hasPaused: Bool, _ rules: ReleaseRules, at now: BusTime) -> Permission {
-        if throttledUntil > now, queueClass != .bypass { return .later(throttledUntil, .throttled(by: throttledBy)) }
+        if throttledUntil > now { return .later(throttledUntil, .throttled(by: throttledBy)) }
         guard queueClass.isGated else { return .granted(.free) }
         guard rules.hasCanaries else { return paced(.free, rules, at: now) }
         if phase == .open { return .granted(.window) }
@@ -344,7 +344,6 @@ package struct GateState: Sendable {
 
 /// The queues of a gate, by class.
 struct GateQueues: Sendable {
-    private var nested = GateQueue()
     private var unbound = GateQueue()
     private var bypass = GateQueue()
     private var interactive = GateQueue()
@@ -354,7 +353,6 @@ struct GateQueues: Sendable {
     subscript(queueClass: QueueClass) -> GateQueue {
         _read {
             switch queueClass {
-            case .nested: yield nested
             case .unbound: yield unbound
             case .bypass: yield bypass
             case .interactive: yield interactive
@@ -364,7 +362,6 @@ struct GateQueues: Sendable {
         }
         _modify {
             switch queueClass {
-            case .nested: yield &nested
             case .unbound: yield &unbound
             case .bypass: yield &bypass
             case .interactive: yield &interactive
@@ -377,7 +374,7 @@ struct GateQueues: Sendable {
     /// The number of queued jobs to which the release policy applies.
     var gatedCount: Int { interactive.count + normal.count + bulk.count }
 
-    var isEmpty: Bool { gatedCount == 0 && unbound.isEmpty && bypass.isEmpty && nested.isEmpty }
+    var isEmpty: Bool { gatedCount == 0 && unbound.isEmpty && bypass.isEmpty }
 }
 
 /// The gates, by scope and destination.

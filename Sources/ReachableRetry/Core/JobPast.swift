@@ -44,6 +44,8 @@ package struct HandBack: Hashable, Sendable {
     package var hard: Duration
     /// The fault of the failure.
     package var fault: AttemptFailure.Fault
+    /// True if the bus cut the attempt, because of its time limit or a loss.
+    package var isCut: Bool
 }
 
 extension JobHistory {
@@ -69,7 +71,9 @@ extension RetryBusCore {
         var past = JobPast(job.history, elapsed: now - job.submitted)
         // As the next attempt of this life would.
         if epoch(of: job) != job.history.armedEpoch, job.resetsOnReconnect { past.failureIndex = 0 }
-        effects.append(.handBack(key(index), HandBack(past: past, soft: soft, hard: hard, fault: job.history.lastFailure)))
+        let isCut = job.interruption == .timeout || job.interruption == .loss
+        effects.append(
+            .handBack(key(index), HandBack(past: past, soft: soft, hard: hard, fault: job.history.lastFailure, isCut: isCut)))
         remove(index)
     }
 }

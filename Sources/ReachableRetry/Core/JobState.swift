@@ -78,16 +78,12 @@ package struct JobState: Sendable {
     /// The last condition that was reported as waited for since its last attempt started.
     var reportedWait: ConditionIndex = -1
 
+    /// Grows when it enters or leaves a queue, and is odd in between.
+    private(set) var queueing: UInt32 = 0
     var phase = Phase.waiting
-    var interruption: Interruption?
-    var isCancelled = false
     /// The parties that pause it.
     var pausers: Pausers = []
-    var isQueued = false
     var wish = Wish.nothing
-    var lastFault = LastFault.none
-    /// True if a failure ends this life; the job goes on in another one.
-    var handsBack = false
 
     init(
         _ rules: RetryPolicy.Rules, scope: ConditionIndex, conditions: [ConditionIndex], gate: Int32, rank: QueuePosition,
@@ -117,6 +113,11 @@ package struct JobState: Sendable {
         _read { yield pasts[0] }
         @inline(__always)
         _modify { yield &pasts[0] }
+    }
+
+    var isQueued: Bool {
+        get { queueing & 1 == 1 }
+        set { if newValue != isQueued { queueing &+= 1 } }
     }
 
     /// Its position; none after a failure until it is queued again.
@@ -151,6 +152,17 @@ package struct JobState: Sendable {
         set { if newValue != lastWasCharged { history.lastWasCharged = newValue } }
     }
 
+    /// The reason why the running attempt is cancelled.
+    var interruption: Interruption? {
+        get { history.interruption }
+        set { if newValue != interruption { history.interruption = newValue } }
+    }
+
+    var lastFault: LastFault { history.lastFault }
+
+    /// True if a failure ends this life; the job goes on in another one.
+    var handsBack: Bool { history.handsBack }
+
     /// The time of the job's next timer.
     var nextTime: BusTime {
         switch phase {
@@ -177,10 +189,20 @@ package struct JobHistory: Sendable {
     var pass = GateState.Pass.free
     var round: UInt32 = 0
 
-    /// True if its attempt counts for the limits of the bus and its destination.
-    var hasPlace = false
-    /// The running attempt that submitted it, and whose place it uses.
-    var parent: ParentAttempt?
+    /// The place of the running attempt.
+    var place = Place.none
+    /// The attempts that wait for the job, and lend it their places while they run.
+    var lenders: [AttemptKey] = []
+    var interruption: JobState.Interruption?
+    /// True if its running attempt is cancelled, and the job with it.
+    var isCancelled = false
+    var lastFault = JobState.LastFault.none
+    /// True if a failure ends this life; the job goes on in another one.
+    var handsBack = false
+    /// True if a reader follows its events: each attempt is announced and starts when the reader asks for the next event.
+    var hasEventReader = false
+    /// True if the next attempt has been announced.
+    var isAnnounced = false
 
     package internal(set) var started: Int32 = 0
     var charged: Int32 = 0
@@ -226,8 +248,17 @@ package struct JobHistory: Sendable {
     var hasReconnected = false
 }
 
-/// The attempt that submitted a job.
-package struct ParentAttempt: Hashable, Sendable {
+/// The place of a running attempt in the limits of the bus and its destination.
+enum Place: Hashable, Sendable {
+    /// It does not count.
+    case none
+    case own
+    /// It uses the place of an attempt that waits for it.
+    case borrowed(from: JobIndex)
+}
+
+/// One attempt of a job.
+package struct AttemptKey: Hashable, Sendable {
     package let job: JobKey
     package let number: Int32
 

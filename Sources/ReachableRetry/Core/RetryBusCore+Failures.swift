@@ -57,7 +57,7 @@ extension RetryBusCore {
     private mutating func outcome(
         _ index: JobIndex, _ job: JobState, _ report: FailureReport, isGone: Bool, _ id: JobID?, at now: BusTime
     ) -> FailureOutcome {
-        if job.isCancelled {
+        if job.history.isCancelled {
             end(index, .cancelled, at: now)
             return .settled
         }
@@ -178,7 +178,7 @@ extension RetryBusCore {
         }
         if fault == .network, report.evidence == .unreachable { job.history.unreachableEpoch = job.history.armedScopeEpoch }
         if report.evidence == .noNameServer { job.history.answersAtNameFailure = conditions[Int(job.scope)]?.answers }
-        job.lastFault = JobState.LastFault(fault)
+        job.history.lastFault = JobState.LastFault(fault)
         job.lastWasCharged = isCharged
         if job.handsBack { job.history.lastFailure = fault }
         job.history.sawEdge = epoch(of: job) != job.history.armedEpoch

@@ -6,6 +6,8 @@ extension RetryBusCore {
     struct Candidate: Comparable, Sendable {
         var position: QueuePosition
         var gate: Int32
+        /// Tells it from an earlier one of the same job.
+        var number: UInt64
 
         static func < (left: Candidate, right: Candidate) -> Bool { left.position < right.position }
     }
@@ -22,8 +24,8 @@ extension RetryBusCore {
     /// The cost depends on the number of dirty gates and started jobs, not of queued ones. A destination that has its share
     /// comes last.
     mutating func releaseJobs(at now: BusTime) {
+        lendPlaces(at: now)
         while let gate = dirtyGates.popLast() {
-            startNested(of: gate, at: now)
             present(gate, at: now)
             if sharesSite { tellSiteAboutJobs(of: gate) }
         }
@@ -31,12 +33,12 @@ extension RetryBusCore {
             var later: [Candidate] = []
             while running < limit(at: now), let candidate = candidates.popMin() {
                 // Stale: the gate has presented another job since, or has none.
-                guard gates[candidate.gate].ready == candidate.position else { continue }
+                guard gates[candidate.gate].ready == candidate else { continue }
                 if mustShare, candidate.position.priority != .interactive, hasItsShare(candidate.gate) {
                     later.append(candidate)
                     continue
                 }
-                gates[candidate.gate].ready = .none
+                gates[candidate.gate].ready = nil
                 guard let head = head(of: candidate.gate, at: now) else { continue }
                 if head.position == candidate.position { proceed(head.job, head.pass, at: now) }
                 present(candidate.gate, at: now)
@@ -57,29 +59,6 @@ extension RetryBusCore {
         return limit < .max && gates[gate].running >= limit && gates.destination(gate) != nil
     }
 
-    // MARK: - Nested jobs
-
-    /// Returns true if the attempt that submitted the job runs and lends it its place.
-    func usesPlaceOfParent(_ job: JobState) -> Bool {
-        guard let parent = job.history.parent, let other = self[parent.job] else { return false }
-        return other.phase == .running && other.history.started == parent.number
-    }
-
-    /// Starts the jobs that running attempts wait for, and queues those whose attempts have ended like others.
-    private mutating func startNested(of gate: Int32, at now: BusTime) {
-        guard !gates[gate].queues[.nested].isEmpty, conditions[Int(gates.scope(gate))]?.isOpen == true else { return }
-        while let entry = gates[gate].queues[.nested].first(isCurrent: { [jobs] in jobs[Int($0.job)]?.isQueued(as: $0) == true }) {
-            guard let job = jobs[Int(entry.job)] else { return }
-            if usesPlaceOfParent(job) {
-                proceed(entry.job, .free, at: now)
-            } else {
-                leave(entry.job, at: now)
-                jobs[Int(entry.job)]?.history.parent = nil
-                advance(entry.job, at: now)
-            }
-        }
-    }
-
     /// Returns the limit of running attempts.
     func limit(at now: BusTime) -> Int { min(maxConcurrent, shortage?.limit(at: now) ?? .max) }
 
@@ -92,7 +71,7 @@ extension RetryBusCore {
     /// The time at which one more attempt may run, if a shortage delays jobs.
     var timeOfNextPlace: BusTime {
         guard let shortage, running < maxConcurrent else { return .never }
-        let hasCandidate = candidates.unordered.contains { gates[$0.gate].ready == $0.position }
+        let hasCandidate = candidates.unordered.contains { gates[$0.gate].ready == $0 }
         return hasCandidate ? shortage.time(of: running) : .never
     }
 
@@ -103,9 +82,14 @@ extension RetryBusCore {
 
     /// Makes a gate's first job a candidate.
     private mutating func present(_ gate: Int32, at now: BusTime) {
-        guard let head = head(of: gate, at: now), head.position != gates[gate].ready else { return }
-        gates[gate].ready = head.position
-        candidates.insert(Candidate(position: head.position, gate: gate))
+        guard let head = head(of: gate, at: now), head.position != gates[gate].ready?.position else { return }
+        candidateCount += 1
+        let candidate = Candidate(position: head.position, gate: gate, number: candidateCount)
+        gates[gate].ready = candidate
+        candidates.insert(candidate)
+        // A bus that is full takes none out.
+        guard candidates.count > 2 * gates.count + 64 else { return }
+        candidates = Heap(candidates.unordered.filter { [gates] in gates[$0.gate].ready == $0 })
     }
 
     /// Returns the job that a gate may release now; otherwise sets the gate's timer.
@@ -120,12 +104,12 @@ extension RetryBusCore {
         var best: Head?
         for queueClass in gates[gate].queueClasses(isLimited: isLimited) where !queueClass.waitsForScope || record.isOpen {
             let entry = gates[gate].queues[queueClass].first { [jobs] in jobs[Int($0.job)]?.isQueued(as: $0) == true }
-            guard let entry else { continue }
-            // The end of another attempt makes the gate dirty again.
-            guard let job = jobs[Int(entry.job)], !isFull(gate, for: job) else { continue }
+            guard let entry, let job = jobs[Int(entry.job)] else { continue }
             // A job that is alone keeps only its own delays.
             let hasPaused = gates[gate].uses == 1 && job.lastWasCharged
             switch gates[gate].permission(queueClass, hasPaused: hasPaused, release.rules, at: now) {
+            // The end of another attempt makes the gate dirty again.
+            case .granted where isFull(gate, for: job): continue
             case .granted(let pass):
                 let head = Head(position: entry.position, job: entry.job, pass: pass)
                 // Classes that are not gated have jobs of all priorities.
@@ -166,19 +150,6 @@ extension RetryBusCore {
         givePlaceBack(index, job)
         gates[job.gate].noteEnd(job.history.pass, of: job.history.round)
         dirtyGates.append(job.gate)
-    }
-
-    mutating func takePlace(_ index: JobIndex, _ gate: Int32) {
-        running += 1
-        gates[gate].running += 1
-        jobs[Int(index)]?.history.hasPlace = true
-    }
-
-    mutating func givePlaceBack(_ index: JobIndex, _ job: JobState) {
-        guard job.history.hasPlace else { return }
-        running -= 1
-        gates[job.gate].running -= 1
-        jobs[Int(index)]?.history.hasPlace = false
     }
 }
 
@@ -247,6 +218,9 @@ extension RetryBusCore {
 
     /// The jobs that have not ended, by priority and age.
     package var liveKeys: [JobKey] { liveJobs.map(key) }
+
+    /// The number of jobs that gates have presented, including stale ones.
+    var presented: Int { candidates.count }
 
     /// The number of jobs with a timer.
     package var timerCount: Int { timers.count }

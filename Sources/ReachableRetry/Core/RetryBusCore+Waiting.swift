@@ -36,9 +36,8 @@ extension RetryBusCore {
         if endIfOver(index, job, at: now) { return }
         if job.handsBack, job.phase == .failed { return handBack(index, job, at: now) }
         if job.isPaused { return rest(index, job, at: now) }
-        if job.waitsForScope, conditions[Int(job.scope)]?.isOpen == false { return enqueue(index, at: now) }
-        if holdBack(index, at: now) { return }
-        if usesPlaceOfParent(job) { start(index, .free, at: now) } else { enqueue(index, at: now) }
+        let isClosed = job.waitsForScope && conditions[Int(job.scope)]?.isOpen == false
+        if isClosed || !holdBack(index, at: now) { enqueue(index, at: now) }
     }
 
     /// Lets a paused job wait.
@@ -80,11 +79,22 @@ extension RetryBusCore {
         return true
     }
 
-    /// Starts the first job of a queue, unless it has to wait for something else.
-    mutating func proceed(_ index: JobIndex, _ pass: GateState.Pass, at now: BusTime) {
+    /// Starts the first job of a queue, unless it has to wait for something else; in any case it leaves the queue.
+    ///
+    /// - Parameter lender: The job whose attempt lends it a place; `nil` if it gets one of its own.
+    mutating func proceed(_ index: JobIndex, _ pass: GateState.Pass, lender: JobIndex? = nil, at now: BusTime) {
         guard let job = jobs[Int(index)] else { return }
         if endIfOver(index, job, at: now) || holdBack(index, at: now) { return }
-        start(index, pass, at: now)
+        if job.history.hasEventReader, !job.history.isAnnounced { return announce(index, job, at: now) }
+        start(index, pass, lender: lender, at: now)
+    }
+
+    /// Announces an attempt to the job's reader, who may take time: until it asks for the next event, the job holds no place.
+    private mutating func announce(_ index: JobIndex, _ job: JobState, at now: BusTime) {
+        jobs[Int(index)]?.history.isAnnounced = true
+        jobs[Int(index)]?.pausers.insert(.reader)
+        rest(index, job, at: now)
+        effects.append(.announce(key(index)))
     }
 
     /// Queues a job at its gate.
@@ -94,8 +104,10 @@ extension RetryBusCore {
             leave(index, at: now)
             let position = job.position == .none ? takePosition(job.priority) : job.position
             if position != job.position { jobs[Int(index)]?.position = position }
-            gates[job.gate].queues[QueueClass(job)].append(GateQueue.Entry(position: position, job: index))
             jobs[Int(index)]?.isQueued = true
+            let entry = GateQueue.Entry(position: position, job: index, queueing: jobs[Int(index)]?.queueing ?? 0)
+            gates[job.gate].queues[QueueClass(job)].append(entry)
+            for lender in job.history.lenders { offer(entry, of: job, to: lender) }
             jobs[Int(index)]?.phase = .waiting
             jobs[Int(index)]?.waitsFor = job.scope
             jobs[Int(index)]?.limit = .never
@@ -161,7 +173,7 @@ extension RetryBusCore {
         arm(index)
     }
 
-    private mutating func start(_ index: JobIndex, _ pass: GateState.Pass, at now: BusTime) {
+    private mutating func start(_ index: JobIndex, _ pass: GateState.Pass, lender: JobIndex?, at now: BusTime) {
         leave(index, at: now)
         guard var job = jobs[Int(index)] else { return }
         let epoch = epoch(of: job)
@@ -177,18 +189,27 @@ extension RetryBusCore {
         job.history.armedScopeEpoch = scopeEpoch(of: job)
         job.history.armedRetryNows = retryNows(of: job)
         (job.history.soft, job.history.voided) = (.past, .past)
-        job.limit = job.rules.attemptTimeout.map { now + $0 } ?? .never
+        // The time limit counts from ``begin(_:at:)``.
+        job.limit = .never
+        job.history.isAnnounced = false
         job.history.interruptAt = .never
         job.interruption = nil
         job.reportedWait = -1
         jobs[Int(index)] = job
         setWish(index, .attempt, at: now)
-        if !usesPlaceOfParent(job) { takePlace(index, job.gate) }
-        gates[job.gate].noteStart(pass, QueueClass(job), key(index), job.history.started, release.rules, at: now)
+        takePlace(index, job.gate, of: lender)
+        if lender == nil {
+            gates[job.gate].noteStart(pass, QueueClass(job), key(index), job.history.started, release.rules, at: now)
+        }
         if job.rules.interruption?.heedsConditions == true { watchForLosses(index) }
         arm(index)
         publish(index, .started(Int(job.history.started), startReason))
         effects.append(.start(key(index)))
+    }
+
+    /// Withdraws the announcement of an attempt, because its reader hears of a wait.
+    package mutating func withdrawAnnouncement(_ key: JobKey) {
+        if self[key]?.history.isAnnounced == true { jobs[Int(key.index)]?.history.isAnnounced = false }
     }
 
     /// Registers a running attempt for losses of its scope and conditions.
@@ -198,10 +219,16 @@ extension RetryBusCore {
         for condition in job.conditions { conditions[Int(condition)]?.interruptible.insert(index) }
     }
 
+    /// Returns the number of the attempt that was announced; `nil` if there is none.
+    package func announcedAttempt(of key: JobKey) -> Int? {
+        guard let history = self[key]?.history, history.isAnnounced else { return nil }
+        return Int(history.started.saturatingIncrement())
+    }
+
     /// Returns the running attempt.
     package func currentStart(of key: JobKey, at now: BusTime) -> Start? {
         guard let job = self[key], job.phase == .running else { return nil }
-        let end = min(job.deadline, job.limit)
+        let end = min(job.deadline, job.limit.isNever ? job.rules.attemptTimeout.map { now + $0 } ?? .never : job.limit)
         return Start(
             number: Int(job.history.started), epoch: job.history.armedEpoch, limit: end.isNever ? nil : max(.zero, end - now))
     }
@@ -237,10 +264,11 @@ extension RetryBusCore {
         case .waiting where job.isQueued:
             jobs[Int(index)]?.isQueued = false
             jobs[Int(index)]?.waitsFor = -1
+            for lender in job.history.lenders { withdraw(job, from: lender) }
             gates[job.gate].queues[QueueClass(job)].remove { [jobs] in jobs[Int($0.job)]?.isQueued(as: $0) == true }
             if gates[job.gate].queues.isEmpty {
                 gateTimers.cancel(job.gate)
-                gates[job.gate].ready = .none
+                gates[job.gate].ready = nil
             }
         case .waiting:
             if job.waitsFor >= 0 { conditions[Int(job.waitsFor)]?.waiting.remove(index) }
@@ -271,7 +299,7 @@ extension RetryBusCore {
 
 extension JobState {
     /// Returns true if the job is queued with this entry.
-    func isQueued(as entry: GateQueue.Entry) -> Bool { isQueued && position == entry.position }
+    func isQueued(as entry: GateQueue.Entry) -> Bool { queueing == entry.queueing && position == entry.position }
 
     /// The longest wait for the network.
     var longestWait: Duration {

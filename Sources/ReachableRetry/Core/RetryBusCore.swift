@@ -32,6 +32,9 @@ package struct RetryBusCore: Sendable {
     /// The gates that changed since jobs were last released, and those with a job to release.
     var dirtyGates: [Int32] = []
     var candidates = Heap<Candidate>()
+    /// The number of candidates so far.
+    var candidateCount: UInt64 = 0
+    var loans = LoanTable()
     /// The number of attempts with a place, and its limits in all and per destination.
     package internal(set) var running = 0
     let maxConcurrent: Int
@@ -96,13 +99,14 @@ package struct RetryBusCore: Sendable {
     /// Adds a job.
     ///
     /// - Parameters:
-    ///   - parent: The attempt that submits it.
+    ///   - lenders: The attempts that wait for it.
+    ///   - hasEventReader: True if a reader follows its events, and each attempt waits for it.
     ///   - notBefore: The start of its life, if later than now.
     ///   - past: The attempts of earlier lives; given, a failure ends this life (``Ending/handedBack(_:)``).
     package mutating func submit(
         _ rules: RetryPolicy.Rules, scope: ConditionIndex, conditions others: [ConditionIndex] = [], destination: String? = nil,
-        priority: JobPriority = .normal, parent: ParentAttempt? = nil, notBefore: BusTime = .past, past: JobPast? = nil,
-        at now: BusTime
+        priority: JobPriority = .normal, lenders: [AttemptKey] = [], hasEventReader: Bool = false, notBefore: BusTime = .past,
+        past: JobPast? = nil, at now: BusTime
     ) -> (key: JobKey, number: UInt64, effects: [Effect]) {
         let index = freeJobs.popLast() ?? JobIndex(jobs.count)
         if index == jobs.count {
@@ -115,12 +119,13 @@ package struct RetryBusCore: Sendable {
         let submitted = past.map { now + (.zero - $0.elapsed) } ?? max(now, notBefore)
         jobs[Int(index)] = JobState(rules, scope: scope, conditions: others, gate: gate, rank: rank, submitted: submitted)
         if let past {
-            jobs[Int(index)]?.handsBack = true
             jobs[Int(index)]?.history = JobHistory(past)
-            if past.isNetworkFailure { jobs[Int(index)]?.lastFault = .network }
+            jobs[Int(index)]?.history.handsBack = true
+            if past.isNetworkFailure { jobs[Int(index)]?.history.lastFault = .network }
         }
         if notBefore > now { jobs[Int(index)]?.history.hard = notBefore }
-        if let parent { jobs[Int(index)]?.history.parent = parent }
+        if !lenders.isEmpty { jobs[Int(index)]?.history.lenders = lenders }
+        if hasEventReader { jobs[Int(index)]?.history.hasEventReader = true }
         count += 1
         for condition in CollectionOfOne(scope) + others { conditions[Int(condition)]?.uses += 1 }
         advance(index, at: now)
@@ -171,6 +176,16 @@ package struct RetryBusCore: Sendable {
         return takeEffects()
     }
 
+    /// Records that the operation of a running attempt begins: the attempt's time limit counts from now.
+    package mutating func begin(_ key: JobKey, at now: BusTime) -> [Effect] {
+        guard let job = self[key], job.phase == .running, job.interruption == nil, job.limit.isNever,
+            let timeout = job.rules.attemptTimeout
+        else { return [] }
+        jobs[Int(key.index)]?.limit = now + timeout
+        arm(key.index)
+        return takeEffects()
+    }
+
     /// Takes a running attempt out of the limits, because a sequence that has begun may never end.
     package mutating func leaveLimits(_ key: JobKey, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.phase == .running else { return [] }
@@ -193,9 +208,9 @@ package struct RetryBusCore: Sendable {
     ///
     /// A running attempt is cancelled and awaited.
     package mutating func cancel(_ key: JobKey, at now: BusTime) -> [Effect] {
-        guard let job = self[key], !job.isCancelled else { return [] }
+        guard let job = self[key], !job.history.isCancelled else { return [] }
         if job.phase == .running {
-            jobs[Int(key.index)]?.isCancelled = true
+            jobs[Int(key.index)]?.history.isCancelled = true
             interrupt(key.index, .cancelled)
         } else {
             end(key.index, .cancelled, at: now)
@@ -299,7 +314,7 @@ package struct RetryBusCore: Sendable {
     private mutating func forgetPlaces() {
         firstGeneration = (generations.max() ?? 0) &+ 1
         (jobs, generations, freeJobs) = ([], [], [])
-        candidates = Heap()
+        (candidates, loans) = (Heap(), LoanTable())
     }
 }
 
@@ -469,7 +484,7 @@ extension RetryBusCore {
     mutating func cancelRunning() {
         drainEnd = .never
         for index in liveJobs {
-            jobs[Int(index)]?.isCancelled = true
+            jobs[Int(index)]?.history.isCancelled = true
             interrupt(index, .cancelled)
         }
     }

@@ -65,7 +65,8 @@ public struct Job<Value: Sendable>: Sendable {
     @discardableResult
     public func submit(detached: Bool = false) throws(RetryError) -> JobID {
         var request = definition.request
-        (request.wantsWaits, request.taskPriority) = (!definition.handlers.isEmpty, Task.basePriority ?? Task.currentPriority)
+        (request.wantsWaits, request.isAwaited) = (!definition.handlers.isEmpty, false)
+        request.taskPriority = Task.basePriority ?? Task.currentPriority
         if detached { request.definition = definition }
         let handle = try definition.bus.submit(request)
         if !detached { definition.drive(handle) }
@@ -212,8 +213,11 @@ final class JobDefinition<Value: Sendable>: AnyJobDefinition, @unchecked Sendabl
     /// Drives a submitted job to its end in a task with its submitter's priority and task-local values.
     func drive(_ handle: JobHandle) {
         _ = bus.task { [self] in
-            let iteration = JobIteration(self, handle, mayLeave: false)
-            while await iteration.next(isolation: nil) != nil {}
+            // The submitter's attempt does not wait for it.
+            await RunningAttempt.$stack.withValue([]) {
+                let iteration = JobIteration(self, handle, mayLeave: false)
+                while await iteration.next(isolation: nil) != nil {}
+            }
         }
     }
 }

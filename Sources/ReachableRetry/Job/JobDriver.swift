@@ -19,6 +19,8 @@ final class JobDriver: Sendable {
     /// The next step of a job.
     enum Step {
         case start(Attempt)
+        /// An attempt with this number starts when the reader of events asks for the next one.
+        case announced(Int)
         case ended(JobEnd)
         /// The job waits for the network or other conditions. Only for jobs that were submitted with `wantsWaits`.
         case waiting([RetryEvent.Unmet])
@@ -88,7 +90,7 @@ final class JobDriver: Sendable {
             case .ended(let end):
                 defer { bus.noteEndHandled() }
                 throw conclude(end).error
-            case .waiting, .left: break
+            case .waiting, .announced, .left: break
             }
         }
         return nil
@@ -126,8 +128,9 @@ final class JobDriver: Sendable {
         var (step, scope): (Step?, Scope?)
         bus.change { state, now in
             (step, scope) = state.takeStep(self, at: now)
-            if case .waiting = step { return state.core.pause(key, by: .reader, at: now) }
-            return []
+            guard case .waiting = step else { return [] }
+            state.core.withdrawAnnouncement(key)
+            return state.core.pause(key, by: .reader, at: now)
         }
         return (step, scope)
     }
@@ -137,7 +140,7 @@ final class JobDriver: Sendable {
         let reading = bus.clock.now()
         let (isAsleep, parked, quiet) = bus.state.withLock { state in
             // A job that has ended is not in the table any more.
-            guard let entry = state.table[key], !entry.mayStart, !entry.hasUnreadWait else {
+            guard let entry = state.table[key], !entry.hasStep else {
                 return (false, [(ParkedWaiter, PendingJob)](), [UnsafeContinuation<Void, Never>]())
             }
             state.table.update(key) { $0.waiter = waiter }
@@ -208,7 +211,9 @@ final class JobDriver: Sendable {
         let attemptTask = AttemptTask()
         guard register(attemptTask) else { return .failure(CancellationError()) }
         let trace = bus.beginTrace(handle, attempt)
-        let running = RunningAttempt(bus: ObjectIdentifier(bus), attempt: ParentAttempt(key, attempt.number))
+        if policy.rules.attemptTimeout != nil { bus.change { state, now in state.core.begin(key, at: now) } }
+        let running = RunningAttempt(bus: ObjectIdentifier(bus), key: AttemptKey(key, attempt.number), name: handle.name)
+        let stack = RunningAttempt.stack + CollectionOfOne(running)
         return await withoutActuallyEscaping(operation) { operation in
             let run = AttemptRun(operation)
             let priority = Task.currentPriority
@@ -218,7 +223,7 @@ final class JobDriver: Sendable {
                     // Captured, so that the task is isolated like its caller.
                     _ = isolation
                     attemptTask.begin()
-                    await RunningAttempt.$current.withValue(running) { await run.perform(attempt) }
+                    await RunningAttempt.$stack.withValue(stack) { await run.perform(attempt) }
                 }
             }
             attemptTask.keep(task)
@@ -259,8 +264,10 @@ final class JobDriver: Sendable {
     }
 
     /// Reports a failed attempt to the bus, which decides what follows; returns the failure, or `nil` if the job was cancelled.
+    ///
+    /// - Parameter isFinal: True if no other attempt can succeed, whatever the policy says.
     @discardableResult
-    func fail(_ error: any Error) -> RetryEvent.Failure? {
+    func fail(_ error: any Error, isFinal: Bool = false) -> RetryEvent.Failure? {
         let (interruption, trace) = bus.state.withLock { ($0.table[key]?.interruption, $0.table[key]?.record.trace) }
         let cut: RetryError? =
             switch interruption {
@@ -270,7 +277,8 @@ final class JobDriver: Sendable {
             }
         let classified = error as? ClassifiedError
         let bare = classified?.error ?? error
-        let report = policy.rules.classification.adding(classified).report(bare, cut: cut)
+        var report = policy.rules.classification.adding(classified).report(bare, cut: cut)
+        if isFinal { report.mayRetry = false }
         let error: any Error = report.evidence.isAnswer ? bare : cut ?? bare
         // An attempt that the bus cut and repeats is not the reason that the caller gets later.
         let isForgotten = cut == .attemptInterrupted && !report.evidence.isAnswer && report.mayRetry
@@ -368,6 +376,10 @@ extension RetryBus.State {
             let unmet = table[key]?.mayStart == false && !Task.isCancelled ? self.unmet(of: key) : []
             if !unmet.isEmpty { return (.waiting(unmet), nil) }
         }
+        if table[key]?.isAnnounced == true {
+            table.update(key) { $0.isAnnounced = false }
+            if let number = core.announcedAttempt(of: key) { return (.announced(number), nil) }
+        }
         guard table[key]?.mayStart == true, let start = core.currentStart(of: key, at: now) else { return (nil, nil) }
         table.update(key) { $0.mayStart = false }
         var attempt = Attempt(
@@ -401,12 +413,15 @@ extension RetryEvent.Failure {
     }
 }
 
-/// The attempt that a task runs in: jobs that it submits to the same bus use its place.
+/// An attempt that a task runs in.
 struct RunningAttempt: Sendable {
-    @TaskLocal static var current: RunningAttempt?
+    /// The attempts that wait for what the current task does, the outermost first; some may have ended.
+    @TaskLocal static var stack: [RunningAttempt] = []
 
     let bus: ObjectIdentifier
-    let attempt: ParentAttempt
+    let key: AttemptKey
+    /// The name of its job, if the caller chose one.
+    let name: JobID?
 }
 
 /// Cancels an attempt from any thread, from the operation's first instruction on.

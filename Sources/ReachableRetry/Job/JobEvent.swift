@@ -6,7 +6,7 @@ public enum JobEvent<Value: Sendable>: Sendable {
     ///
     /// Reported each time, and again when the first unmet condition changes. A wait that ends before its report is left out.
     case waiting(for: [RetryEvent.Unmet])
-    /// An attempt with this number starts.
+    /// An attempt with this number starts; for a reader of ``Job/events``, when it asks for the next event.
     case attemptStarted(Int)
     /// An attempt succeeded with this value.
     case attemptSucceeded(Value)
@@ -26,8 +26,9 @@ public enum JobEvent<Value: Sendable>: Sendable {
 
 /// The events of a cold job: each iteration is an independent life.
 ///
-/// The job continues when its reader asks for the next event: after ``JobEvent/attemptStarted(_:)`` the attempt runs when the
-/// reader asks for the event that follows. Dropping an iteration, or cancelling its task, cancels its job. Delays, timeouts and
+/// The job continues when its reader asks for the next event: after ``JobEvent/attemptStarted(_:)`` the attempt starts when the
+/// reader asks for the event that follows. Until then the job takes no place from others. If the network is lost meanwhile, the
+/// job waits for it, and the attempt is reported again. Dropping an iteration, or cancelling its task, cancels its job. Delays and
 /// deadlines run on between events. The sequence ends after ``JobEvent/succeeded(_:)`` (unless the job repeats),
 /// ``JobEvent/gaveUp(_:_:)`` or ``JobEvent/cancelled``.
 ///
@@ -133,7 +134,7 @@ final class JobIteration<Value: Sendable> {
             if Task.isCancelled { return nil }
             do {
                 let driver = try begin(notBefore)
-                return await follow(driver)
+                return await follow(driver, isolation: isolation)
             } catch {
                 stage = .over
                 return .gaveUp(error, nil)
@@ -146,7 +147,7 @@ final class JobIteration<Value: Sendable> {
                 return .backingOff(delay)
             }
             owesDelay = false
-            return await follow(driver)
+            return await follow(driver, isolation: isolation)
         case .starting(let driver, let attempt):
             stage = .following(driver)
             return await run(attempt, driver, isolation: isolation)
@@ -163,12 +164,15 @@ final class JobIteration<Value: Sendable> {
         return driver
     }
 
-    private func follow(_ driver: JobDriver) async -> JobEvent<Value>? {
+    private func follow(_ driver: JobDriver, isolation: isolated (any Actor)?) async -> JobEvent<Value>? {
         switch await driver.next(leavingJobTo: mayLeave ? definition : nil) {
         case .left:
             stage = .over
             return nil
         case .waiting(let unmet): return .waiting(for: unmet)
+        case .announced(let number): return .attemptStarted(number)
+        // The reader has heard of it, and asked for the next event.
+        case .start(let attempt) where reader == .ofEvents: return await run(attempt, driver, isolation: isolation)
         case .start(let attempt):
             stage = .starting(driver, attempt)
             return .attemptStarted(attempt.number)
@@ -190,7 +194,7 @@ final class JobIteration<Value: Sendable> {
         case .failed(nil):
             owesDelay = true
             // Cancelled: only the end is left to report.
-            return await follow(driver)
+            return await follow(driver, isolation: isolation)
         }
     }
 }

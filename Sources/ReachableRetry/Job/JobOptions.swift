@@ -6,7 +6,7 @@ public import Reachability
 /// try await bus.retry(policy, options: JobOptions(destination: "photos", priority: .bulk)) { _ in try await upload(photo) }
 /// ```
 ///
-/// `RetryBus.retry`, `RetryBus.job` and `AsyncSequence.retry` take the same options.
+/// `RetryBus.retry`, `RetryBus.job`, `RetryBus.sequence` and `AsyncSequence.retry` take the same options.
 public struct JobOptions: Sendable {
     /// The server or resource that the job uses; `nil` by default.
     ///

@@ -21,6 +21,7 @@ struct JobTable: Sendable {
         static let wantsWaits = Flags(rawValue: 2)
         static let hasUnreadWait = Flags(rawValue: 4)
         static let hasReader = Flags(rawValue: 8)
+        static let isAnnounced = Flags(rawValue: 16)
 
         mutating func set(_ flag: Flags, _ isSet: Bool) {
             if isSet { insert(flag) } else { remove(flag) }
@@ -66,6 +67,15 @@ struct JobTable: Sendable {
             get { flags.contains(.hasUnreadWait) }
             set { flags.set(.hasUnreadWait, newValue) }
         }
+
+        /// True if the driver has not reported an announced attempt yet.
+        var isAnnounced: Bool {
+            get { flags.contains(.isAnnounced) }
+            set { flags.set(.isAnnounced, newValue) }
+        }
+
+        /// True if there is something to do for its driver.
+        var hasStep: Bool { mayStart || hasUnreadWait || isAnnounced }
 
         /// True if a reader comes for the end; otherwise a driver comes for it by itself.
         var hasReader: Bool { flags.contains(.hasReader) }
@@ -161,7 +171,8 @@ struct JobTable: Sendable {
         entries.indices.allSatisfy { index in
             // Field by field: a copy of the entry would retain what it holds, and there may be many.
             guard entries[index]?.isAwake == true, let generation = entries[index]?.generation else { return true }
-            return entries[index]?.mayStart == false && isBusy(JobKey(index: JobIndex(index), generation: generation))
+            let isTold = entries[index]?.mayStart == true || entries[index]?.isAnnounced == true
+            return !isTold && isBusy(JobKey(index: JobIndex(index), generation: generation))
         }
     }
 }
@@ -212,6 +223,8 @@ struct JobRequest {
     var policy: RetryPolicy
     var scope: Scope
     var options: JobOptions
+    /// True if the attempts that the submitter runs in wait for the job.
+    var isAwaited = true
     /// The start of its life, if later than now.
     var notBefore = BusTime.past
     /// The attempts of earlier lives; given, this life ends with its first failure.

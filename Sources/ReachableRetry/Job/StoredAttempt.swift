@@ -32,7 +32,7 @@ package struct StoredAttempt: Sendable {
                 defer { driver.bus.noteEndHandled() }
                 if let handBack = end.handBack { return .handedBack(handBack, end.lastError ?? CancellationError()) }
                 return driver.conclude(end).report.map(AttemptEnd.gaveUp) ?? .cancelled
-            case .waiting, .left: continue
+            case .waiting, .announced, .left: continue
             }
         }
     }
@@ -52,7 +52,7 @@ extension RetryBus {
         _ policy: RetryPolicy, to scope: Scope, options: JobOptions, past: JobPast
     ) throws(RetryError) -> StoredAttempt {
         var request = JobRequest(policy: policy, scope: scope, options: options)
-        request.past = past
+        (request.past, request.isAwaited) = (past, false)
         return StoredAttempt(driver: JobDriver(bus: self, handle: try submit(request), policy: policy))
     }
 }

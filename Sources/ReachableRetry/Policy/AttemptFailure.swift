@@ -97,23 +97,20 @@ struct Classification: Sendable {
     func report(_ error: any Error, cut: RetryError?) -> FailureReport {
         guard let cut else { return report(error) }
         // The cancellation is the bus's own.
-        guard !(error is CancellationError) else { return report(cut) }
+        guard !(error is CancellationError) else { return report(cut, isCut: true) }
         let own = report(error)
-        return own.evidence.isAnswer ? own : report(cut)
+        return own.evidence.isAnswer ? own : report(cut, isCut: true)
     }
 
     /// Returns the report of one error.
-    func report(_ error: any Error) -> FailureReport {
-        // First, because predicates do not depend on classifiers.
-        let isRefused = giveUp.contains { $0(error) } || !isListed(error)
+    ///
+    /// - Parameter isCut: True for the bus's reason, and not for the same error of a job within the operation.
+    func report(_ error: any Error, isCut: Bool = false) -> FailureReport {
+        // First, because predicates do not depend on classifiers. The list is about errors of the operation.
+        let isRefused = giveUp.contains { $0(error) } || !isCut && !retry.isEmpty && !retry.contains { $0(error) }
         var report = classification(of: error) ?? systemReport(error) ?? FailureReport(.unclassified)
         if isRefused { report.mayRetry = false }
         return report
-    }
-
-    /// Errors of the policy's own limits pass, because the list is about errors of the operation.
-    private func isListed(_ error: any Error) -> Bool {
-        retry.isEmpty || (error as? RetryError)?.isCut == true || retry.contains { $0(error) }
     }
 
     private func classification(of error: any Error) -> FailureReport? {

@@ -211,8 +211,9 @@ extension RetryPolicy {
 
     /// Gives up on an error that none of these predicates accepts.
     ///
-    /// Called after ``giveUpOnErrors(_:)``, and not for ``RetryError/attemptTimedOut``. Predicates add up: one that accepts is
-    /// enough. Accept the errors that an outage causes, too.
+    /// Called after ``giveUpOnErrors(_:)``, and not for an attempt that the bus cut. The ``RetryError`` of a job within the
+    /// operation is an error like others. Predicates add up: one that accepts is enough. Accept the errors that an outage causes,
+    /// too.
     public func retryOnErrors(_ predicate: @escaping @Sendable (any Error) -> Bool) -> RetryPolicy {
         with { $0.classification.retry.append(predicate) }
     }
@@ -260,7 +261,7 @@ extension RetryPolicy {
     /// Limits the duration of each attempt; `nil` sets no limit.
     ///
     /// At the limit the attempt is cancelled and awaited, and counts as failed with ``RetryError/attemptTimedOut`` unless it
-    /// succeeds. The time between attempts does not count.
+    /// succeeds. The time begins with the operation; the time between attempts does not count.
     public func attemptTimeout(_ timeout: Duration?) -> RetryPolicy { with { $0.attemptTimeout = timeout } }
 
     /// Sets the behavior of a job while offline.
@@ -282,8 +283,8 @@ extension RetryPolicy {
 
     /// Exempts the job from the bus's ``ReleasePolicy``, so that it starts as soon as its scope is satisfied.
     ///
-    /// For a job that must not wait for others, such as a sign-in that they need. ``RetryBus/Configuration/maxConcurrent`` still
-    /// applies.
+    /// For a job that must not wait for others, such as a sign-in that they need. ``RetryBus/Configuration/maxConcurrent`` and
+    /// delays ordered by a server still apply.
     public func bypassesGate() -> RetryPolicy { with { $0.bypassesGate = true } }
 
     /// Limits the running attempts of the job's destination; `nil` leaves the limit to the bus.

@@ -45,7 +45,7 @@ import Testing
 
     @Test func moreJobsThanOnePageAreFound() async throws {
         let store = MemoryStore()
-        let queue = JobQueue(store, bus: RetryBus(ReachabilityMonitor(SimulatedNetwork.online())))
+        let queue = JobQueue(store, bus: RetryBus(ReachabilityMonitor()))
         _ = try await queue.push((0..<2500).map { Send("\($0)") })
         let worker = try await store.register(queue: "default", node: "here")
         var (lanes, claimed): ([Lane], Int) = ([], 0)

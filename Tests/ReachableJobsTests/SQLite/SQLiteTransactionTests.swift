@@ -42,7 +42,7 @@ struct SQLiteTransactionTests {
     }
 
     @Test func aQueuePushesInTheCallersTransaction() async throws {
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let bus = RetryBus(ReachabilityMonitor())
         let queue = JobQueue(store, bus: bus)
         let (events, pool) = (queue.events, pool)
         await #expect(throws: Rollback.self) {

@@ -19,7 +19,7 @@ import Testing
 
     @Test func delaysAreSlept() async throws {
         let manual = ManualClock()
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()), clock: SleepingClock(manual: manual))
+        let bus = RetryBus(ReachabilityMonitor(), clock: SleepingClock(manual: manual))
         async let attempts = bus.retry(.scenario) { attempt in
             if attempt.number < 3 { throw Trouble.other }
             return attempt.number
@@ -34,7 +34,7 @@ import Testing
 
     @Test func oneTaskSleepsForAllJobs() async throws {
         let manual = ManualClock()
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()), clock: SleepingClock(manual: manual))
+        let bus = RetryBus(ReachabilityMonitor(), clock: SleepingClock(manual: manual))
         let tasks = (1...100).map { number in
             Task {
                 try await bus.retry(.scenario.backoff(.constant(.seconds(number))), options: JobOptions(id: JobID("\(number)"))) {
@@ -65,8 +65,21 @@ import Testing
         }
     }
 
+    @Test func workOnASimulatedNetworkHasItsTime() async throws {
+        try await Scenario().run { scenario in
+            let task = scenario.start {
+                try await withRetry(.scenario.backoff(.constant(.seconds(3600))), on: scenario.monitor) { attempt in
+                    if attempt.number == 1 { throw Trouble.other }
+                    return scenario.clock.now.offset
+                }
+            }
+            await scenario.letPass(until: task)
+            try await #expect(task.value == .seconds(3600))
+        }
+    }
+
     @Test func systemClockWorks() async throws {
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let bus = RetryBus(ReachabilityMonitor())
         let policy = RetryPolicy.scenario.backoff(.constant(.milliseconds(1)))
         #expect(
             try await bus.retry(policy) { attempt in

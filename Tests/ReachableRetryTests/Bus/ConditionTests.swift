@@ -55,6 +55,18 @@ import Testing
         }
     }
 
+    @Test func aReleasedSourceEndsItsJobs() async throws {
+        try await Scenario().run { scenario in
+            func condition(_ name: String, isSatisfied: Bool) -> Condition {
+                ConditionSource(name, isSatisfied: isSatisfied).condition
+            }
+            await scenario.submit("lost", .scenario, when: [condition("login", isSatisfied: false)], .ok())
+            await scenario.submit("met", .scenario, when: [condition("power", isSatisfied: true)], .ok())
+            await scenario.advance(to: .seconds(1))
+            #expect(scenario.result("lost") == "\(RetryError.conditionEnded)" && scenario.result("met") == "ok")
+        }
+    }
+
     @Test func jobsShareConditionsAndReleaseThem() async throws {
         try await Scenario(online: false).run { scenario in
             let login = ConditionSource("login", isSatisfied: true)

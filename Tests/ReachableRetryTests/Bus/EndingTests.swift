@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test func aCancelledTaskSubmitsNothing() async throws {
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let bus = RetryBus(ReachabilityMonitor())
         let task = Task {
             await untilCancelled()
             return try await bus.retry { _ in Issue.record("an attempt of a cancelled task") }
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test func successOfACancelledAttemptIsKept() async throws {
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let bus = RetryBus(ReachabilityMonitor())
         let task = Task.immediate {
             try await bus.retry { _ in
                 await untilCancelled()
@@ -131,7 +131,7 @@ import Testing
     }
 
     @Test func eventsFinishWithTheBus() async throws {
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let bus = RetryBus(ReachabilityMonitor())
         let events = bus.events
         try await bus.retry { _ in }
         await bus.shutdown(drain: nil)
@@ -146,7 +146,7 @@ import Testing
         weak var bus: RetryBus?
         let events: AsyncStream<RetryEvent>
         do {
-            let held = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+            let held = RetryBus(ReachabilityMonitor())
             bus = held
             events = held.events
             try await held.retry(options: JobOptions(when: [source.condition])) { _ in }
@@ -195,7 +195,7 @@ import Testing
 
     /// The attempt has begun, and runs before the bus knows its task.
     @Test func anOperationMayCancelItsOwnJob() async throws {
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let bus = RetryBus(ReachabilityMonitor())
         await #expect(throws: CancellationError.self) {
             try await bus.retry(options: JobOptions(id: "job")) { _ in
                 bus.cancel("job")

@@ -58,7 +58,7 @@ import Testing
     @Test func aSlowListenerLosesTheOldestEvents() async throws {
         var configuration = RetryBus.Configuration()
         configuration.bufferedEvents = 3
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()), configuration: configuration)
+        let bus = RetryBus(ReachabilityMonitor(), configuration: configuration)
         let events = bus.events
         for _ in 1...5 { try await bus.retry { _ in } }
         await bus.shutdown(drain: nil)
@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test func untilParkedCanBeCancelled() async throws {
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let bus = RetryBus(ReachabilityMonitor())
         // Waits already when it is cancelled.
         let meeting = Task.immediate { try await bus.parked("missing") }
         meeting.cancel()
@@ -109,7 +109,7 @@ import Testing
 
     @Test func shutdownDropsNoEvents() async throws {
         for round in 1...200 {
-            let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+            let bus = RetryBus(ReachabilityMonitor())
             let events = bus.events
             // Two jobs run already, because each suspends once; two race with the end.
             let running = (1...2).map { _ in Task.immediate { try await bus.retry { _ in await Task.yield() } } }

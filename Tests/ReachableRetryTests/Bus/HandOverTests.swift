@@ -6,7 +6,7 @@ import Testing
 /// Changes between the release of an attempt and its task's run: the main actor is busy with the test.
 @Suite(.timeLimit(.minutes(10))) @MainActor struct HandOverTests {
     enum Turn: CaseIterable {
-        case cancelled, pastItsDeadline, pastItsTimeout, offlineAgain
+        case cancelled, pastItsDeadline, offlineAgain
     }
 
     @Test(arguments: Turn.allCases) func attemptCancelledBeforeItsStartDoesNotRun(turn: Turn) async throws {
@@ -20,7 +20,6 @@ import Testing
             switch turn {
             case .cancelled: scenario.bus.cancel("job")
             case .pastItsDeadline: scenario.clock.jump(by: .seconds(5))
-            case .pastItsTimeout: scenario.clock.advance(by: .seconds(2))
             case .offlineAgain:
                 try scenario.network.pull("eth0")
                 try await scenario.bus.parked("job")
@@ -30,9 +29,19 @@ import Testing
             #expect(attempts == 0)
             switch turn {
             case .cancelled: #expect(throws: CancellationError.self) { try result.get() }
-            case .pastItsTimeout: #expect(throws: RetryError.attemptTimedOut) { try result.get() }
             case .pastItsDeadline, .offlineAgain: #expect(throws: RetryError.deadline) { try result.get() }
             }
+        }
+    }
+
+    @Test func aLateStartUsesUpNoTimeLimit() async throws {
+        try await Scenario(online: false).run { @MainActor scenario in
+            let policy = RetryPolicy.scenario.attemptTimeout(.seconds(2)).giveUpAfter(maxAttempts: 1)
+            let job = Task { try await scenario.bus.retry(policy, options: JobOptions(id: "job")) { $0.timeLimit } }
+            try await scenario.bus.parked("job")
+            try scenario.network.plug("eth0")
+            scenario.clock.advance(by: .seconds(2))
+            try await #expect(job.value == .seconds(2))
         }
     }
 

@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test @MainActor func theOperationRunsOnTheMainActor() async throws {
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let bus = RetryBus(ReachabilityMonitor())
         let notebook = Notebook()
         let result = try await bus.retry { attempt -> Notebook in
             MainActor.assertIsolated()
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test func theOperationRunsInADetachedTask() async throws {
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let bus = RetryBus(ReachabilityMonitor())
         let running = Task.detached { () async throws -> [String] in
             let notebook = Notebook()
             let result = try await bus.retry { attempt -> Notebook in
@@ -106,7 +106,7 @@ import Testing
 
     @Test(.enabled(if: canInheritExecutors, "Swift 6.2 has no way to ask for the preference"))
     func operationRunsOnItsCallersExecutorPreference() async throws {
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let bus = RetryBus(ReachabilityMonitor())
         let executor = CountingExecutor()
         try await withTaskExecutorPreference(executor) {
             try await bus.retry { _ in
@@ -124,7 +124,7 @@ import Testing
     }
 
     @Test func taskLocalValuesReachTheOperation() async throws {
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let bus = RetryBus(ReachabilityMonitor())
         let user = try await Settings.$user.withValue("ada") {
             try await bus.retry { _ in
                 // The value has to outlive a suspension.

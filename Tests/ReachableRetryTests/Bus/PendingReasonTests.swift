@@ -256,7 +256,7 @@ import Testing
         let clock = ManualClock()
         var configuration = RetryBus.Configuration()
         configure(&configuration)
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()), configuration: configuration, clock: clock)
+        let bus = RetryBus(ReachabilityMonitor(), configuration: configuration, clock: clock)
         let first = Task { try await bus.retry { _ in try await clock.sleep(for: .seconds(1)) } }
         _ = try await clock.nextSleep()
         let second = Task { try await bus.retry(options: JobOptions(id: "second")) { _ in } }

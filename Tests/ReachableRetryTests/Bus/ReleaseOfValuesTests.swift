@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test func errorsAreReleasedOutsideOfTheLock() async throws {
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let bus = RetryBus(ReachabilityMonitor())
         let count = Counter()
         try await bus.retry(RetryPolicy(.immediate)) { attempt in
             if attempt.number < 5 { throw BusUser(bus, count) }
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test func unreadEventsAreReleasedOutsideOfTheLock() async throws {
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let bus = RetryBus(ReachabilityMonitor())
         let count = Counter()
         do {
             let events = bus.events
@@ -82,7 +82,7 @@ import Testing
 
     @Test func busTimeNeverRunsBackwards() async throws {
         let clock = CrookedClock()
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()), clock: clock)
+        let bus = RetryBus(ReachabilityMonitor(), clock: clock)
         let events = bus.events
         for seconds in [5, 3, 9, 1] {
             clock.hand.offset.withLock { $0 = .seconds(seconds) }

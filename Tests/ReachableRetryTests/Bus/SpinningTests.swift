@@ -65,7 +65,7 @@ import Testing
 
     /// The timer of a real clock needs a thread of the global pool; operations that spin on all of them would keep it from firing.
     @Test @MainActor func aRealClockEndsThem() async throws {
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let bus = RetryBus(ReachabilityMonitor())
         let policy = RetryPolicy.scenario.giveUpAfter(maxAttempts: 1).attemptTimeout(.milliseconds(20))
         await #expect(throws: RetryError.attemptTimedOut) {
             try await bus.retry(policy) { _ in
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test func aCallerThatIsRaisedRaisesItsAttempt() async throws {
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let bus = RetryBus(ReachabilityMonitor())
         let (begun, begin) = AsyncStream.makeStream(of: Void.self)
         let gate = Gate()
         let job = Task(priority: .background) {

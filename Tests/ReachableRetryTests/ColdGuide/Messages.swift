@@ -1,10 +1,12 @@
 import ReachableRetry
 
+/// Connects, and connects again after each failure.
 func show(
-    _ messages: some AsyncSequence<String, any Error> & Sendable, on bus: RetryBus, _ screen: (String) -> Void
+    _ screen: (String) -> Void, on bus: RetryBus,
+    connect: @escaping @Sendable () async throws -> AsyncThrowingStream<String, any Error>
 ) async throws {
-    for try await message in messages.retry(on: bus, options: JobOptions(destination: "chat.example.org"), resetsAfterElement: true)
-    {
+    let chat = JobOptions(destination: "chat.example.org")
+    for try await message in bus.sequence(options: chat, resetsAfterElement: true, make: { _ in try await connect() }) {
         screen(message)
     }
 }

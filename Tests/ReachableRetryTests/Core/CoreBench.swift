@@ -6,6 +6,7 @@
 struct CoreBench {
     private struct Life {
         var starts: [Double] = []
+        var announcements: [Double] = []
         var startReasons: [StartReason] = []
         var failures: [String] = []
         var waits: [Double] = []
@@ -20,6 +21,8 @@ struct CoreBench {
     private var lives: [JobKey: Life] = [:]
     /// The jobs in the order in which their attempts started.
     private(set) var order: [JobKey] = []
+    /// False if operations begin with ``begin(_:)``, and not with their attempts.
+    var beginsAttempts = true
     /// The number of warnings of a shortage.
     private(set) var warnings = 0
     /// A scope of a working monitor.
@@ -124,22 +127,39 @@ struct CoreBench {
 
     mutating func submit(
         _ policy: RetryPolicy = .plain, to scope: ConditionIndex = 0, when conditions: [ConditionIndex] = [],
-        destination: String? = nil, priority: JobPriority = .normal, in parent: JobKey? = nil, notBefore: Double? = nil
+        destination: String? = nil, priority: JobPriority = .normal, in parent: JobKey? = nil, notBefore: Double? = nil,
+        hasEventReader: Bool = false
     ) -> JobKey {
         let attempt = parent.flatMap { core[$0] }.map { Int($0.history.started) }
         let (key, _, effects) = core.submit(
             policy.rules, scope: scope, conditions: conditions, destination: destination, priority: priority,
-            parent: parent.flatMap { parent in attempt.map { ParentAttempt(parent, $0) } },
-            notBefore: notBefore.map(Self.time) ?? .past, at: time)
+            lenders: parent.flatMap { parent in attempt.map { [AttemptKey(parent, $0)] } } ?? [],
+            hasEventReader: hasEventReader, notBefore: notBefore.map(Self.time) ?? .past, at: time)
         lives[key] = Life()
         note(effects)
         return key
     }
 
+    /// Lets the running attempt of a job wait for another job.
+    mutating func join(_ job: JobKey, by lender: JobKey) {
+        let attempt = core[lender].map { AttemptKey(lender, Int($0.history.started)) }
+        if let attempt { note(core.lend(attempt, to: job, at: time)) }
+    }
+
+    mutating func pause(_ job: JobKey) { note(core.pause(job, at: time)) }
+
+    mutating func resume(_ job: JobKey) { note(core.resume(job, at: time)) }
+
+    /// The reader of a job's events asks for the next one.
+    mutating func read(_ job: JobKey) { note(core.resume(job, by: .reader, at: time)) }
+
     /// Sets the source addresses of the running attempt.
     mutating func connect(_ job: JobKey, from sources: ConditionIndex...) {
         note(core.setSources(sources, of: job, at: time))
     }
+
+    /// Begins the operation of a running attempt.
+    mutating func begin(_ job: JobKey) { note(core.begin(job, at: time)) }
 
     mutating func succeed(_ job: JobKey) { note(core.succeed(job, at: time)) }
 
@@ -185,6 +205,9 @@ struct CoreBench {
 
     func starts(_ job: JobKey) -> [Double] { lives[job]?.starts ?? [] }
 
+    /// The times at which its attempts were announced to the reader of its events.
+    func announcements(_ job: JobKey) -> [Double] { lives[job]?.announcements ?? [] }
+
     /// The reason for its last start.
     func startReason(_ job: JobKey) -> StartReason? { lives[job]?.startReasons.last }
 
@@ -215,6 +238,8 @@ struct CoreBench {
                 lives[key, default: Life()].starts.append(now)
                 lives[key]?.interruption = nil
                 order.append(key)
+                if beginsAttempts { begin(key) }
+            case .announce(let key): lives[key, default: Life()].announcements.append(now)
             case .interrupt(let key, let interruption):
                 lives[key]?.interruption = interruption
                 lives[key]?.interruptions.append("\(interruption) at \(now)")

@@ -91,13 +91,16 @@ struct CoreLimitTests {
         let jobs = [
             bench.submit(destination: "nas"), bench.submit(destination: "nas", priority: .interactive),
             bench.submit(.plain.connectivity(.ignore), destination: "nas"),
+            bench.submit(.plain.bypassesGate(), destination: "nas"),
         ]
-        let free = [bench.submit(destination: "web"), bench.submit(.plain.bypassesGate(), destination: "nas")]
-        #expect(running(bench, jobs).isEmpty && running(bench, free) == [0, 1])
+        let outer = bench.submit(destination: "web")
+        let nested = [bench.submit(destination: "nas", in: outer)]
+        #expect(running(bench, jobs + nested).isEmpty && bench.state(outer) == .running)
         bench.pass(to: 29.9)
-        #expect(running(bench, jobs).isEmpty)
+        #expect(running(bench, jobs + nested).isEmpty)
         bench.pass(to: 30)
-        #expect(running(bench, jobs) == [0, 1, 2] || release == .gated && running(bench, jobs).count >= 2)
+        #expect(running(bench, jobs) == [0, 1, 2, 3] || release == .gated && running(bench, jobs).count >= 3)
+        #expect(running(bench, nested) == [0])
     }
 
     @Test func longestServerDelayCounts() {
@@ -177,6 +180,111 @@ struct CoreLimitTests {
         #expect(bench.state(inner) == .backingOff)
         bench.pass(to: 10)
         #expect(bench.state(inner) == .running, "its second attempt, too")
+    }
+
+    @Test(arguments: [ReleasePolicy.immediate, .gated]) func nestedJobsOfAnEndedAttemptStartAfterAReconnect(
+        release: ReleasePolicy
+    ) {
+        var bench = CoreBench(release)
+        let outer = bench.submit()
+        let jobs = [bench.submit(in: outer), bench.submit(in: outer)]
+        bench.succeed(outer)
+        bench.down()
+        for job in jobs { bench.fail(job) }
+        bench.up()
+        #expect(jobs.contains { bench.state($0) == .running })
+        for job in jobs { bench.succeed(job) }
+        for job in jobs { bench.succeed(job) }
+        #expect(jobs.allSatisfy { bench.result($0) == "ok" } && bench.core.running == 0)
+    }
+
+    @Test func anAttemptLendsItsPlaceToOneJobAtATime() {
+        var bench = CoreBench(online: false, .gated, maxConcurrent: 4)
+        let canary = bench.submit()
+        bench.up()
+        let jobs = (0..<100).map { _ in bench.submit(in: canary) }
+        #expect(running(bench, jobs) == [0], "a canary has proven nothing")
+        bench.succeed(jobs[0])
+        #expect(running(bench, jobs).first == 1 && bench.core.running <= 4)
+        var ended = 1
+        while let next = jobs.first(where: { bench.state($0) == .running }) {
+            #expect(bench.core.running <= 4 && jobs.count { bench.state($0) == .running } <= 4)
+            bench.succeed(next)
+            ended += 1
+        }
+        #expect(ended == 100 && bench.state(canary) == .running && bench.core.running == 1)
+    }
+
+    @Test func aSubmittedJobIsLikeAnyOther() {
+        var bench = CoreBench(maxConcurrent: 1)
+        let outer = bench.submit()
+        let inner = bench.submit()
+        #expect(bench.state(inner) == .queued)
+        bench.join(inner, by: outer)
+        #expect(bench.state(inner) == .running && bench.core.running == 1)
+        bench.succeed(outer)
+        let other = bench.submit()
+        #expect(bench.state(other) == .queued && bench.core.running == 1, "it keeps the place of the attempt")
+        bench.succeed(inner)
+        #expect(bench.state(other) == .running && bench.core.running == 1)
+    }
+
+    @Test func attemptsThatJoinAQueuedJobLendItAPlace() {
+        var bench = CoreBench(maxConcurrent: 2, maxConcurrentPerDestination: 1)
+        let busy = [bench.submit(destination: "a"), bench.submit(destination: "b")]
+        let token = bench.submit(destination: "a")
+        #expect(bench.state(token) == .queued)
+        for job in busy { bench.join(token, by: job) }
+        #expect(bench.state(token) == .running && bench.core.running == 2)
+        // One of the two has got its place back.
+        bench.succeed(token)
+        for job in busy { bench.succeed(job) }
+        #expect(bench.core.running == 0)
+    }
+
+    @Test func aPausedJobLeavesNoEntryBehind() {
+        var bench = CoreBench(maxConcurrent: 1)
+        let busy = bench.submit()
+        let (paused, other) = (bench.submit(), bench.submit())
+        for _ in 0..<1000 {
+            bench.pause(paused)
+            bench.resume(paused)
+        }
+        #expect(bench.core.presented < 100)
+        bench.succeed(busy)
+        #expect([bench.state(paused), bench.state(other)] == [.running, .queued])
+        bench.succeed(paused)
+        #expect(bench.state(other) == .running)
+    }
+
+    // MARK: - Readers of events
+
+    @Test func aReaderHoldsNoPlace() {
+        var bench = CoreBench(maxConcurrent: 1)
+        let (job, other) = (bench.submit(hasEventReader: true), bench.submit())
+        #expect(bench.announcements(job) == [0] && bench.starts(job).isEmpty)
+        #expect([bench.state(job), bench.state(other)] == [.paused, .running])
+        bench.read(job)
+        #expect(bench.state(job) == .queued)
+        bench.pass(to: 5)
+        bench.succeed(other)
+        #expect(bench.starts(job) == [5] && bench.announcements(job) == [0])
+        bench.fail(job)
+        bench.pass(to: 6)
+        #expect(bench.announcements(job) == [0, 6] && bench.starts(job) == [5])
+    }
+
+    @Test func anAttemptsTimeLimitBeginsWithItsOperation() {
+        var bench = CoreBench()
+        bench.beginsAttempts = false
+        let job = bench.submit(.plain.attemptTimeout(.seconds(5)))
+        bench.pass(to: 20)
+        #expect(bench.interruptions(job).isEmpty)
+        bench.begin(job)
+        bench.pass(to: 24)
+        bench.begin(job)
+        bench.pass(to: 30)
+        #expect(bench.interruptions(job) == ["timeout at 25.0"])
     }
 
     @Test func nestedJobOfAnEndedAttemptIsQueued() {

@@ -65,6 +65,33 @@ import Testing
         }
     }
 
+    @Test func aSlowReaderUsesUpNoAttempt() async throws {
+        try await Scenario(release: .immediate, maxConcurrent: 1).run { scenario in
+            let script = Script(scenario)
+            var events = script.job(scenario.bus, .scenario.attemptTimeout(.seconds(5))).events.makeAsyncIterator()
+            #expect(await events.next()?.text == "start 1")
+            // Its place is free for the reader itself.
+            let other = scenario.start { try await scenario.bus.retry(.scenario) { _ in 7 } }
+            try await #expect(other.value == 7)
+            scenario.clock.advance(by: .seconds(20))
+            #expect(await events.next()?.text == "attempt 1")
+            #expect(script.calls == [20])
+        }
+    }
+
+    @Test func anAttemptIsReportedAgainAfterAWait() async throws {
+        try await Scenario().run { scenario in
+            let script = Script(scenario)
+            var events = script.job(scenario.bus).events.makeAsyncIterator()
+            #expect(await events.next()?.text == "start 1")
+            try scenario.network.pull("eth0")
+            #expect(await events.next()?.text == "waiting for the network")
+            try scenario.network.plug("eth0")
+            #expect(await events.next()?.text == "start 1")
+            #expect(await events.next()?.text == "attempt 1")
+        }
+    }
+
     /// A slow reader does not extend the delay.
     @Test func delaysPassBetweenReads() async throws {
         try await Scenario().run { scenario in

@@ -55,6 +55,68 @@ import Testing
         }
     }
 
+    /// An AsyncStream can be read once: its second iteration ends at once, which is no success.
+    @Test func aFailedStreamDoesNotEndAsIfComplete() async throws {
+        try await Scenario().run { scenario in
+            let stream = AsyncThrowingStream<Int, any Error> { continuation in
+                for number in 1...2 { continuation.yield(number) }
+                continuation.finish(throwing: Trouble.refused)
+            }
+            let reader = scenario.start {
+                var elements: [Int] = []
+                do {
+                    for try await element in stream.retry(.scenario, on: scenario.bus) { elements.append(element) }
+                } catch { return (elements, error as? Trouble) }
+                return (elements, nil)
+            }
+            await scenario.letPass(until: reader)
+            let (elements, error) = await reader.value
+            #expect(elements == [1, 2] && error == .refused && scenario.bus.usage == [0, 0, 0, 0, 0])
+        }
+    }
+
+    @Test func aCutStreamDoesNotEndAsIfComplete() async throws {
+        try await Scenario().run { scenario in
+            let (stream, continuation) = AsyncStream.makeStream(of: Int.self)
+            continuation.yield(1)
+            let policy = RetryPolicy.scenario.attemptTimeout(.seconds(5))
+            let reader = scenario.start { try await stream.retry(policy, on: scenario.bus).reduce(0, +) }
+            await scenario.letPass(until: reader)
+            await #expect(throws: RetryError.attemptTimedOut) { try await reader.value }
+        }
+    }
+
+    @Test func eachAttemptMakesASequence() async throws {
+        try await Scenario().run { scenario in
+            let policy = RetryPolicy.scenario.attemptTimeout(.seconds(5))
+            let numbers = Mutex<[Int]>([])
+            let sequence = scenario.bus.sequence(policy) { attempt in
+                numbers.withLock { $0.append(attempt.number) }
+                if attempt.number == 1 { throw Trouble.refused }
+                return AsyncStream<Int> { continuation in
+                    continuation.yield(attempt.number)
+                    // The second one is silent until the bus cuts it.
+                    if attempt.number > 2 { continuation.finish() }
+                }
+            }
+            let reader = scenario.start { try await sequence.reduce(into: [Int]()) { $0.append($1) } }
+            await scenario.letPass(until: reader)
+            try await #expect(reader.value == [2, 3])
+            #expect(numbers.withLock(\.self) == [1, 2, 3] && scenario.bus.usage == [0, 0, 0, 0, 0])
+        }
+    }
+
+    @Test func anEmptySequenceThatIsMadeAnewIsASuccess() async throws {
+        try await Scenario().run { scenario in
+            let sequence = scenario.bus.sequence(.scenario) { attempt in
+                AsyncThrowingStream<Int, any Error> { $0.finish(throwing: attempt.number == 1 ? Trouble.refused : nil) }
+            }
+            let reader = scenario.start { try await sequence.reduce(0, +) }
+            await scenario.letPass(until: reader)
+            try await #expect(reader.value == 0)
+        }
+    }
+
     @Test func theLastErrorIsThrown() async throws {
         try await Scenario().run { scenario in
             let feed = Feed([.init(elements: [1], error: .other), .init(error: .refused)])

@@ -31,7 +31,7 @@ import Testing
     @Test func eachAttemptHasThePreviousError() async throws {
         let errors = [Trouble.other, .busy(retryAfter: nil), .refused]
         let previousFailures = Mutex<[Trouble?]>([])
-        let bus = RetryBus(ReachabilityMonitor(SimulatedNetwork.online()))
+        let bus = RetryBus(ReachabilityMonitor())
         let thrown = await #expect(throws: Trouble.self) {
             try await bus.retry(.peer(.immediate, attempts: 3)) { attempt in
                 previousFailures.withLock { $0.append(attempt.previousFailure as? Trouble) }

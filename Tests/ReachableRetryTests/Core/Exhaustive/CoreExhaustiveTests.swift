@@ -41,6 +41,15 @@ import Testing
             delays: [1000])
     }
 
+    /// Returns a setting with all of its jobs, because some wait for others.
+    private static func nested(
+        _ name: String, _ release: ReleasePolicy, maxConcurrent: Int? = nil, jobs: [Setting.Job]
+    ) -> Setting {
+        var setting = setting(name, release, maxConcurrent: maxConcurrent, jobs: jobs)
+        setting.jobs = jobs
+        return setting
+    }
+
     private static func gated(interactiveBypass: Int, rate: Double? = nil) -> ReleasePolicy {
         var policy = ReleasePolicy.gated(
             maxInFlight: 2, interactiveBypass: interactiveBypass, rate: rate, backoff: .milliseconds(500),
@@ -93,6 +102,27 @@ import Testing
         setting(
             "gated, one at a time", gated(interactiveBypass: 1), maxConcurrent: 1,
             jobs: [Setting.Job(), Setting.Job(scope: 1), Setting.Job()]),
+        nested(
+            "nested, one at a time", gated(interactiveBypass: 1), maxConcurrent: 1,
+            jobs: [
+                Setting.Job(variant: Variant(mode: .accelerate, maxAttempts: 2)), Setting.Job(scope: 1, parent: 0),
+                Setting.Job(joiners: [0, 1]),
+            ]),
+        nested(
+            "nested, two at once", .immediate, maxConcurrent: 2,
+            jobs: [
+                Setting.Job(variant: Variant(mode: .accelerate, maxAttempts: 2)), Setting.Job(scope: 1, parent: 0),
+                Setting.Job(scope: 1, parent: 0),
+            ]),
+        nested(
+            "nested, with a destination", gated(interactiveBypass: 1),
+            jobs: [
+                Setting.Job(destination: "a"), Setting.Job(destination: "a", parent: 0),
+                Setting.Job(scope: 1, destination: "a", parent: 1, joiners: [0]),
+            ]),
+        nested(
+            "joined in a chain", gated(interactiveBypass: 1), maxConcurrent: 1,
+            jobs: [Setting.Job(), Setting.Job(scope: 1, joiners: [0]), Setting.Job(joiners: [0, 1])]),
         setting(
             "paced", .paced(perSecond: 1), scopes: 1, jobs: [Setting.Job(), Setting.Job(priority: .interactive), Setting.Job()]),
     ]
@@ -108,7 +138,8 @@ import Testing
     @Test(arguments: settings.map(\.name)) func invariantsHoldWithCancellationsAndRetryNow(name: String) throws {
         var setting = try #require(Self.settings.first { $0.name == name })
         (setting.name, setting.retryNows, setting.cancellations) = ("\(name), cancelled and retried now", 1, 1)
-        let outcome = try explore(setting, limit: Self.isWhole ? .max : Self.statesFromEnvironment ?? Self.nearest.cancelled)
+        let nearest = Self.nearest.cancelled * max(1, setting.jobs.count - 1)
+        let outcome = try explore(setting, limit: Self.isWhole ? .max : Self.statesFromEnvironment ?? nearest)
         #expect(outcome.isComplete || !Self.isWhole)
         #expect(outcome.depth >= 5, "within this many steps a job starts, fails, waits, and is cancelled or retried now")
     }

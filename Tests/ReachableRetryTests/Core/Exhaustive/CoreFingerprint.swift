@@ -105,7 +105,7 @@ struct CoreFingerprint: Hashable {
             number(phase << 4 | interruption)
             let isRunning = job.phase == .running
             flags(
-                job.isCancelled, !isRunning && job.lastFault == .network, !isRunning && job.lastWasCharged, job.isQueued,
+                job.history.isCancelled, !isRunning && job.lastFault == .network, !isRunning && job.lastWasCharged, job.isQueued,
                 job.history.started > 0, world.core.timers.isArmed(world.key(index).index), isRunning && world.jobs[index].isProbe)
             number(Int(job.waitsFor) + 1)
             number(Int(job.history.charged))
@@ -116,6 +116,12 @@ struct CoreFingerprint: Hashable {
             }
             for moment in [job.history.soft, job.history.hard, job.history.limit, job.history.interruptAt, job.deadline] {
                 time(moment)
+            }
+            for other in order where world.setting.jobs.contains(where: { $0.parent == other || $0.joiners.contains(other) }) {
+                let attempt = world.attempt(other)
+                flags(attempt.map(world.jobs[index].lenders.contains) ?? false)
+                guard isRunning, other < world.jobs.count else { continue }
+                flags(job.history.place == .borrowed(from: world.key(other).index))
             }
             // Nothing was armed before the first attempt.
             if job.history.started > 0 {
@@ -146,7 +152,7 @@ struct CoreFingerprint: Hashable {
             number(gate.failed.count)
             for key in gate.failed { number(world.jobs.firstIndex { $0.key == key }.flatMap(order.firstIndex) ?? 251) }
             number(world.setting.jobs.contains { $0.priority == .bulk } ? gate.sinceBulk : 0)
-            position(gate.ready)
+            position(gate.ready?.position ?? .none)
             for moment in [gate.retryAt, gate.pauseAt, gate.throttledUntil, gate.spreadUntil, gate.dueAt] {
                 time(moment)
             }

@@ -13,6 +13,7 @@ extension CoreWorld {
         for effect in effects {
             switch effect {
             case .start(let key): try started(index(key))
+            case .announce(let key): try check(false, "it is announced, and has no reader", index(key))
             case .interrupt(let key, let interruption):
                 let index = index(key)
                 try check(
@@ -48,7 +49,15 @@ extension CoreWorld {
             try check(job.voidedAt != voidedAt, "one edge cuts two delays short", index)
             jobs[index].voidedAt = voidedAt
         }
-        if isGated(index) { try checkGate(index) }
+        if let lender = try lender(of: index) {
+            // In a borrowed place it passes everything but an order of its server.
+            try checkServerDelay(index)
+            let waits = lender.lenders.contains { attempt in jobs[index].lenders.contains(attempt) }
+            try check(waits, "its lender does not wait", index)
+            jobs[index].isProbe = false
+        } else if isGated(index) {
+            try checkGate(index)
+        }
         jobs[index].state = .running
         jobs[index].started += 1
         jobs[index].startedAt = now
@@ -119,6 +128,11 @@ extension CoreWorld {
         if !isCharged, isMet(index), isCurrent, !hasEdge, !isOver { gates[places[index]].isProbing = true }
     }
 
+    private func checkServerDelay(_ index: Int) throws(Fault) {
+        let isOver = setting.jobs[index].destination == nil || gates[places[index]].throttledUntil <= now
+        try check(isOver, "it starts during the delay ordered by its server", index)
+    }
+
     private mutating func checkGate(_ index: Int) throws(Fault) {
         let rules = setting.release.rules
         let place = places[index]
@@ -132,9 +146,7 @@ extension CoreWorld {
         }
         jobs[index].isProbe = false
         guard rules.hasCanaries else { return }
-        let destination = setting.jobs[index].destination
-        try check(
-            destination == nil || gates[place].throttledUntil <= now, "it starts during the delay ordered by its server", index)
+        try checkServerDelay(index)
         // Attempts that run for long do not count.
         let beside = jobs.indices.filter { other in
             other != index && places[other] == place && jobs[other].state == .running && jobs[other].startedAt + 5000 > now
@@ -150,8 +162,11 @@ extension CoreWorld {
                 try check(core.gates[job.gate].retryAt <= time, "it does not wait for the gate's backoff", index)
             }
         }
+        let round = job.history.round
         let counted = beside.filter { other in
-            core[key(other)].map { $0.history.round != job.history.round || $0.history.pass != .bypass } ?? false
+            core[key(other)].map { job in
+                job.history.pass != .free && (job.history.round != round || job.history.pass != .bypass)
+            } ?? false
         }
         let isFull = counted.count >= rules.maxInFlight && core.gates[job.gate].phase == .ramping
         if job.history.pass == .window { try check(!isFull, "the window is full", index) }
@@ -169,8 +184,8 @@ extension CoreWorld {
             try check(rounds < 20, "the next time stays in the past")
         }
         for index in jobs.indices { try settled(index) }
-        let running = jobs.count { $0.state == .running }
-        try check(core.running == running && running <= core.maxConcurrent, "\(core.running) attempts run, not \(running)")
+        try checkPlaces()
+        try checkQueues()
         try checkCounts()
         try checkTime()
         guard jobs.allSatisfy({ $0.state == .ended }) else { return }
@@ -188,12 +203,80 @@ extension CoreWorld {
         try check(deadline(index) > now && !job.isCancelled, "it waits after its end", index)
         try check(!isHopeless(index), "it waits for a condition that has finished", index)
         guard isMet(index), release(index) <= now else { return }
+        // An attempt that waits for it would lend its place.
+        for lender in job.lenders.compactMap({ attempt in jobs.indices.first { self.attempt($0) == attempt } }) {
+            let isThrottled = setting.jobs[index].destination != nil && gates[places[index]].throttledUntil > now
+            try check(isThrottled || borrower(of: lender) != nil, "job \(lender) does not lend it its place", index)
+        }
         // A ready job runs, unless its gate will start it.
         let isBusy = core.running >= core.maxConcurrent
         if !isGated(index) || setting.release == .immediate { return try check(isBusy, "its wake-up was lost", index) }
         let mates = jobs.indices.contains { places[$0] == places[index] && jobs[$0].state == .running }
         try check(state.isQueued, "it is not queued", index)
         try check(isBusy || mates || core.gateTimers.count > 0, "no gate will start it", index)
+    }
+
+    /// Checks that each running attempt has a place of its own, or that of exactly one other, and that all places are counted.
+    private func checkPlaces() throws(Fault) {
+        let running = jobs.indices.filter { jobs[$0].state == .running }
+        var borrowed: [JobIndex: Int] = [:]
+        var owners: [Int32: Int] = [:]
+        for index in running {
+            switch core[key(index)]?.history.place {
+            case .borrowed(let lender)?:
+                try check(borrowed.updateValue(index, forKey: lender) == nil, "it shares a borrowed place", index)
+                try check(running.contains { key($0).index == lender }, "it keeps the place of an attempt that has ended", index)
+            case .own?: owners[core[key(index)]?.gate ?? -1, default: 0] += 1
+            case Place.none?, nil: try check(false, "it has no place", index)
+            }
+        }
+        let places = running.count - borrowed.count
+        try check(core.running == places && places <= core.maxConcurrent, "\(core.running) places are taken, not \(places)")
+        for index in jobs.indices {
+            guard let gate = core[key(index)]?.gate else { continue }
+            try check(core.gates[gate].running == owners[gate, default: 0], "its destination counts wrongly", index)
+        }
+    }
+
+    /// Returns the job that uses the place of a running attempt.
+    private func borrower(of lender: Int) -> Int? {
+        jobs.indices.first { jobs[$0].state == .running && core[key($0)]?.history.place == .borrowed(from: key(lender).index) }
+    }
+
+    /// Returns the place that a job that starts has borrowed: the running job, with its attempt among its lenders.
+    private func lender(of index: Int) throws(Fault) -> Job? {
+        let state = core[key(index)] ?? core.jobs.last ?? nil
+        guard case .borrowed(let place)? = state?.history.place else { return nil }
+        guard let lender = jobs.indices.first(where: { key($0).index == place && jobs[$0].state == .running }) else {
+            throw Fault(text: "at \(now): job \(index) borrows the place of a job that does not run")
+        }
+        var job = jobs[lender]
+        job.lenders = [attempt(lender)].compactMap(\.self)
+        return job
+    }
+
+    /// Checks that each queued job has one current entry in its queue, and one with each attempt that waits for it.
+    private func checkQueues() throws(Fault) {
+        for index in jobs.indices {
+            guard let job = core[key(index)] else { continue }
+            let isCurrent = { [core] (entry: GateQueue.Entry) in core.jobs[Int(entry.job)]?.isQueued(as: entry) == true }
+            for queueClass in QueueClass.allCases {
+                let queue = core.gates[job.gate].queues[queueClass]
+                let entries = queue.entries(isCurrent: isCurrent)
+                try check(
+                    entries.count == queue.count && Set(entries.map(\.job)).count == queue.count, "a queue counts wrongly", index)
+                let isIn = entries.contains { $0.job == key(index).index }
+                try check(isIn == (job.isQueued && queueClass == QueueClass(job)), "it is in the wrong queue", index)
+            }
+            guard attempt(index) != nil else { continue }
+            let queued = jobs.indices.filter { other in
+                core[key(other)]?.isQueued == true && jobs[other].lenders.contains { $0 == attempt(index) }
+            }
+            let offered = core.loans.names(of: key(index).index).flatMap { name in
+                core.loans.queue(name, of: key(index).index)?.entries(isCurrent: isCurrent).map(\.job) ?? []
+            }
+            try check(offered.sorted() == queued.map { key($0).index }.sorted(), "it lends to \(offered), not \(queued)", index)
+        }
     }
 
     /// Checks that a gate counts the running attempts.
@@ -245,11 +328,12 @@ extension CoreWorld {
     /// A scope becomes satisfied only if there is no other step.
     func stepTowardsTheEnd() throws(Fault) -> Step? {
         if let failed = jobs.firstIndex(where: { $0.state == .failed }) { return .park(failed, delay: 1000) }
-        if let running = jobs.firstIndex(where: { $0.state == .running }) { return .succeed(running) }
+        // An attempt ends when the jobs that it waits for have ended.
+        if let running = jobs.indices.first(where: { jobs[$0].state == .running && !waits($0) }) { return .succeed(running) }
         guard jobs.contains(where: { $0.state != .ended }) else { return nil }
         if !core.nextTime().isNever { return .pass }
         guard let lost = scopes.firstIndex(where: { !$0.isUp && !$0.isFinished }) else {
-            throw Fault(text: "no timer is set, but jobs wait: \(jobs)")
+            throw Fault(text: "no timer is set, but jobs wait, or wait for each other: \(jobs)")
         }
         return .up(lost)
     }

@@ -16,6 +16,10 @@ struct CoreWorld: ExplorableWorld {
             var others: [Int] = []
             var destination: String?
             var priority = JobPriority.normal
+            /// The job whose attempt awaits it from its submission, if one runs then.
+            var parent: Int?
+            /// The jobs whose attempts may begin to wait for it.
+            var joiners: [Int] = []
         }
 
         /// A reported failure; the delay ordered by the server lies between the shortest and the longest backoff.
@@ -56,6 +60,7 @@ struct CoreWorld: ExplorableWorld {
     /// An input of the core.
     enum Step: CustomStringConvertible {
         case submit
+        case join(Int, by: Int)
         case up(Int)
         case down(Int)
         case edge(Int)
@@ -70,6 +75,7 @@ struct CoreWorld: ExplorableWorld {
         var description: String {
             switch self {
             case .submit: "submit the next job"
+            case .join(let job, let joiner): "job \(joiner) waits for job \(job)"
             case .up(let scope): "scope \(scope) becomes satisfied"
             case .down(let scope): "scope \(scope) is lost"
             case .edge(let scope): "scope \(scope) changes"
@@ -120,6 +126,8 @@ struct CoreWorld: ExplorableWorld {
         var interruptedBy: JobState.Interruption?
         /// True if its attempt started while its gate was probing.
         var isProbe = false
+        /// The attempts that wait for it.
+        var lenders: [AttemptKey] = []
     }
 
     /// The gate of one scope and destination.
@@ -148,11 +156,14 @@ struct CoreWorld: ExplorableWorld {
         self.setting = setting
         let names = setting.jobs.map { "\($0.scope) \($0.destination ?? "")" }
         places = names.map { name in names.firstIndex(of: name) ?? 0 }
+        // A job that lends its place is like no other.
+        let lenders = Set(setting.jobs.flatMap { $0.joiners + [$0.parent].compactMap(\.self) })
+        func areAlike(_ left: Int, _ right: Int) -> Bool {
+            left == right || lenders.isDisjoint(with: [left, right]) && setting.jobs[left] == setting.jobs[right]
+        }
         jobOrders = setting.jobs.indices.reduce([[]]) { orders, _ in
             orders.flatMap { order in
-                setting.jobs.indices.filter { !order.contains($0) && setting.jobs[$0] == setting.jobs[order.count] }.map {
-                    order + [$0]
-                }
+                setting.jobs.indices.filter { !order.contains($0) && areAlike($0, order.count) }.map { order + [$0] }
             }
         }
         core = RetryBusCore(release: setting.release, maxConcurrent: setting.maxConcurrent, seed: 1)
@@ -227,6 +238,7 @@ struct CoreWorld: ExplorableWorld {
             }
         }
         for (index, job) in jobs.enumerated() {
+            if job.state != .ended { steps += joiners(of: index).map { .join(index, by: $0) } }
             switch job.state {
             case .running: steps += [.succeed(index)] + setting.failures.map { .fail(index, $0) }
             case .failed: steps += setting.delays.map { .park(index, delay: $0) }
@@ -241,6 +253,10 @@ struct CoreWorld: ExplorableWorld {
     mutating func play(_ step: Step) throws(Fault) {
         switch step {
         case .submit: try submit()
+        case .join(let index, let joiner):
+            guard let attempt = attempt(joiner) else { return }
+            jobs[index].lenders.append(attempt)
+            try apply(core.lend(attempt, to: key(index), at: time))
         case .up(let index): try change(index, isUp: true, isEdge: true)
         case .down(let index): try change(index, isUp: false, isEdge: false)
         case .edge(let index): try change(index, isUp: true, isEdge: true)
@@ -272,6 +288,23 @@ struct CoreWorld: ExplorableWorld {
         try settle()
     }
 
+    /// The running attempt of a job.
+    func attempt(_ index: Int) -> AttemptKey? {
+        guard index < jobs.count, jobs[index].state == .running, let key = jobs[index].key else { return nil }
+        return AttemptKey(key, jobs[index].started)
+    }
+
+    /// The jobs whose attempts may begin to wait for a job.
+    private func joiners(of index: Int) -> [Int] {
+        setting.jobs[index].joiners.filter { joiner in attempt(joiner).map { !jobs[index].lenders.contains($0) } ?? false }
+    }
+
+    /// True if the running attempt of a job waits for a job that has not ended.
+    func waits(_ index: Int) -> Bool {
+        guard let attempt = attempt(index) else { return false }
+        return jobs.contains { $0.state != .ended && $0.lenders.contains(attempt) }
+    }
+
     func key(_ index: Int) -> JobKey { jobs[index].key ?? JobKey(index: -1, generation: 0) }
 
     private mutating func submit() throws(Fault) {
@@ -279,6 +312,7 @@ struct CoreWorld: ExplorableWorld {
         let job = setting.jobs[index]
         jobs.append(Job(submitted: now, armed: 0, armedScope: scopes[job.scope].epoch, armedRetryNows: scopes[job.scope].retryNows))
         jobs[index].armed = epoch(index)
+        jobs[index].lenders = [job.parent.flatMap(attempt)].compactMap(\.self)
         let place = places[index]
         if !gates[place].exists {
             gates[place].exists = true
@@ -286,7 +320,7 @@ struct CoreWorld: ExplorableWorld {
         }
         let (key, _, effects) = core.submit(
             job.variant.policy.rules, scope: ConditionIndex(job.scope), conditions: job.others.map { ConditionIndex($0) },
-            destination: job.destination, priority: job.priority, at: time)
+            destination: job.destination, priority: job.priority, lenders: jobs[index].lenders, at: time)
         jobs[index].key = key
         try apply(effects)
     }

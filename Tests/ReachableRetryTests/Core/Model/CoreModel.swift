@@ -199,8 +199,7 @@ struct CoreModel {
 
     /// Returns the end of the delay that the job's server ordered.
     func endOfServerDelay(_ job: Job) -> Int {
-        job.destination == nil || job.variant.mode == .wait && job.variant.bypassesGate
-            ? .min : serverDelays[gate(job), default: .min]
+        job.destination == nil ? .min : serverDelays[gate(job), default: .min]
     }
 
     /// True while a shortage or a delay ordered by a server delays jobs.

@@ -14,7 +14,8 @@ extension CoreRun {
         for effect in effects {
             let index =
                 switch effect {
-                case .start(let key), .interrupt(let key, _), .end(let key, _), .handBack(let key, _): index(key)
+                case .start(let key), .announce(let key), .interrupt(let key, _), .end(let key, _), .handBack(let key, _):
+                    index(key)
                 case .publish(let changed, _): index(changed.key)
                 case .warnOfShortage: model.jobs.firstIndex(where: isOwn) ?? 0
                 }
@@ -34,7 +35,10 @@ extension CoreRun {
         model.measure()
         for effect in effects {
             switch effect {
-            case .start(let key): try started(index(key))
+            case .start(let key):
+                try started(index(key))
+                _ = core.begin(key, at: now)
+            case .announce(let key): try check(false, "it is announced, and has no reader", index(key))
             case .interrupt(let key, let interruption): try interrupted(index(key), interruption)
             case .end(let key, let ending): try ended(index(key), ending)
             case .handBack(let key, _): try check(false, "it is handed back, and was not submitted so", index(key))

@@ -223,22 +223,21 @@ extension CoreOracle {
         var offers: [Offer] = []
         var times: [BusTime] = []
         let (isFull, throttledUntil) = (ofDestination(gate) >= maxPerDestination, gates[gate].throttledUntil)
+        // A delay ordered by the server applies to all jobs.
         func offerFirst(_ isWanted: (Job) -> Bool) {
-            if isFull { return }
-            if let first = queue(gate, isWanted).first {
+            guard let first = queue(gate, isWanted).first else { return }
+            if throttledUntil > now {
+                times.append(throttledUntil)
+            } else if !isFull {
                 offers.append(Offer(position: first.position, job: first.job, pass: .free))
             }
         }
-        // A delay ordered by the server applies to all jobs that wait for the scope.
-        if throttledUntil <= now {
-            offerFirst { !$0.waitsForScope }
-        } else if !isFull, queue(gate).contains(where: { !jobs[$0.job].waitsForScope }) {
-            times.append(throttledUntil)
-        }
+        offerFirst { !$0.waitsForScope }
         if scope.isOpen { offerFirst { $0.variant.bypassesGate && $0.waitsForScope } }
-        for priority in priorities(gate) where scope.isOpen && !isFull {
+        for priority in priorities(gate) where scope.isOpen {
             guard let first = queue(gate, { $0.isGated && $0.priority == priority }).first else { continue }
             switch permission(gate, first.job) {
+            case .pass where isFull: continue
             case .pass(let pass): offers.append(Offer(position: first.position, job: first.job, pass: pass))
             case .time(let time): times.append(time)
             }

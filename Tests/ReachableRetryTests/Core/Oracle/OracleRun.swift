@@ -217,10 +217,12 @@ struct OracleRun {
     private mutating func note(_ effects: [Effect]) {
         for effect in effects {
             switch effect {
-            case .start(let key): actions.append((number(key), .start))
+            case .start(let key):
+                actions.append((number(key), .start))
+                _ = core.begin(key, at: now)
             case .interrupt(let key, let interruption): actions.append((number(key), .interrupt(interruption)))
             case .end(let key, let ending): actions.append((number(key), .end(ending)))
-            case .handBack, .warnOfShortage: break
+            case .announce, .handBack, .warnOfShortage: break
             case .publish(let changed, let change):
                 actions.append((number(changed.key), .publishing(change, waited: changed.waited)))
             }
