@@ -23,6 +23,7 @@ extension RetryBus {
         _ request: JobRequest, _ made: Condition?, _ stage: ReachabilityMonitor.Stage, _ trace: JobTrace?
     ) -> Result<JobHandle, RetryError>? {
         var result: Result<JobHandle, RetryError>?
+        let submitter = request.isAwaited ? RunningAttempt.current(on: self)?.key : nil
         var isUnwatched = false
         change { state, now in
             guard !state.core.isShutDown else {
@@ -38,7 +39,8 @@ extension RetryBus {
             let refreshed = ([scope] + others).flatMap { state.refresh($0, at: now) }
             let (key, number, effects) = state.core.submit(
                 request.policy.rules, scope: scope, conditions: others, destination: request.options.destination,
-                priority: request.options.priority, lenders: state.attempts(waitingFor: request, on: self),
+                priority: request.options.priority,
+                lenders: state.attempts(waitingFor: request.options.id, submittedBy: submitter),
                 hasEventReader: request.reader == .ofEvents, notBefore: request.notBefore, past: request.past, at: now)
             let handle = JobHandle(key: key, number: number, name: request.options.id.flatMap { $0.isChosen ? $0 : nil })
             state.table.add(handle, request)

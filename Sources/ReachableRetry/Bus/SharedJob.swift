@@ -29,7 +29,7 @@ extension RetryBus {
         if isFirst {
             let task = task { [self, named] in
                 // The attempts that wait for it are those of its callers, who may leave.
-                await RunningAttempt.$stack.withValue([]) {
+                await RunningAttempt.$current.withValue(nil) {
                     // The abandoned job of this name may still be ending.
                     await shared.predecessor?.value
                     let result: Result<Value, any Error>
@@ -99,11 +99,11 @@ extension RetryBus {
 }
 
 extension RetryBus.State {
-    /// The attempts that wait for a job that is submitted.
-    func attempts(waitingFor request: JobRequest, on bus: RetryBus) -> [AttemptKey] {
-        let submitter = request.isAwaited ? RunningAttempt.stack.last { $0.bus == ObjectIdentifier(bus) }?.key : nil
-        let sharers = request.options.id.flatMap { sharedJobs[$0] }?.stacks.values.compactMap { $0.last?.key } ?? []
-        return sharers + [submitter].compactMap(\.self)
+    /// The attempts that wait for a job from its submission.
+    func attempts(waitingFor id: JobID?, submittedBy submitter: AttemptKey?) -> [AttemptKey] {
+        var attempts = id.flatMap { sharedJobs[$0] }?.stacks.values.compactMap { $0.last?.key } ?? []
+        if let submitter { attempts.append(submitter) }
+        return attempts
     }
 
     /// Returns true if one of the attempts belongs to the job of this name, or if that job waits for one, over any number of jobs.

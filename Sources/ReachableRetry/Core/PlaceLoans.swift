@@ -127,7 +127,7 @@ extension RetryBusCore {
             }
             // Each round starts a job, or takes one out of its queue.
             guard !pairs.isEmpty else { return }
-            for (entry, lender) in pairs.sorted(by: { $0.entry < $1.entry }) {
+            for (entry, lender) in pairs.sorted(by: { ($0.entry, $0.lender) < ($1.entry, $1.lender) }) {
                 // Another attempt that waits for the same job may have lent its place.
                 if jobs[Int(entry.job)]?.isQueued(as: entry) == true {
                     proceed(entry.job, .free, lender: lender, at: now)

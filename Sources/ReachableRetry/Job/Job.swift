@@ -214,7 +214,7 @@ final class JobDefinition<Value: Sendable>: AnyJobDefinition, @unchecked Sendabl
     func drive(_ handle: JobHandle) {
         _ = bus.task { [self] in
             // The submitter's attempt does not wait for it.
-            await RunningAttempt.$stack.withValue([]) {
+            await RunningAttempt.$current.withValue(nil) {
                 let iteration = JobIteration(self, handle, mayLeave: false)
                 while await iteration.next(isolation: nil) != nil {}
             }

@@ -212,8 +212,8 @@ final class JobDriver: Sendable {
         guard register(attemptTask) else { return .failure(CancellationError()) }
         let trace = bus.beginTrace(handle, attempt)
         if policy.rules.attemptTimeout != nil { bus.change { state, now in state.core.begin(key, at: now) } }
-        let running = RunningAttempt(bus: ObjectIdentifier(bus), key: AttemptKey(key, attempt.number), name: handle.name)
-        let stack = RunningAttempt.stack + CollectionOfOne(running)
+        let running = RunningAttempt(
+            bus: ObjectIdentifier(bus), key: AttemptKey(key, attempt.number), name: handle.name, outer: RunningAttempt.stack)
         return await withoutActuallyEscaping(operation) { operation in
             let run = AttemptRun(operation)
             let priority = Task.currentPriority
@@ -223,7 +223,7 @@ final class JobDriver: Sendable {
                     // Captured, so that the task is isolated like its caller.
                     _ = isolation
                     attemptTask.begin()
-                    await RunningAttempt.$stack.withValue(stack) { await run.perform(attempt) }
+                    await RunningAttempt.$current.withValue(running) { await run.perform(attempt) }
                 }
             }
             attemptTask.keep(task)
@@ -415,13 +415,23 @@ extension RetryEvent.Failure {
 
 /// An attempt that a task runs in.
 struct RunningAttempt: Sendable {
-    /// The attempts that wait for what the current task does, the outermost first; some may have ended.
-    @TaskLocal static var stack: [RunningAttempt] = []
+    @TaskLocal static var current: RunningAttempt?
 
     let bus: ObjectIdentifier
     let key: AttemptKey
     /// The name of its job, if the caller chose one.
     let name: JobID?
+    /// The attempts around it.
+    let outer: [RunningAttempt]
+
+    /// The attempts that wait for what the current task does, the outermost first; some may have ended.
+    static var stack: [RunningAttempt] { current.map { $0.outer + CollectionOfOne($0) } ?? [] }
+
+    /// Returns the innermost attempt on a bus.
+    static func current(on bus: RetryBus) -> RunningAttempt? {
+        guard let current else { return nil }
+        return current.bus == ObjectIdentifier(bus) ? current : current.outer.last { $0.bus == ObjectIdentifier(bus) }
+    }
 }
 
 /// Cancels an attempt from any thread, from the operation's first instruction on.
