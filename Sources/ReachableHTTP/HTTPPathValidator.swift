@@ -50,7 +50,7 @@ public struct HTTPPathValidator: PathValidator {
     ///
     /// - Throws: `CancellationError` when the task is cancelled, which also cancels the request.
     public func validate(_ path: NetworkPath) async throws -> PathValidation {
-        var request = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData, timeoutInterval: timeout)
+        var request = URLRequest(url: url, timeoutInterval: timeout)
         guard url.isHTTP else { return .failed("\(url) is no URL of HTTP") }
         // Proxies have to ask the server, too, and to leave the body as it is.
         request.setValue("no-cache", forHTTPHeaderField: "Cache-Control")
@@ -70,7 +70,6 @@ public struct HTTPPathValidator: PathValidator {
     /// The session of all validators, which stores nothing.
     private static let session: TaskSession = {
         let configuration = URLSessionConfiguration.ephemeral
-        configuration.urlCache = nil
         configuration.httpCookieStorage = nil
         configuration.httpCookieAcceptPolicy = .never
         configuration.httpShouldSetCookies = false

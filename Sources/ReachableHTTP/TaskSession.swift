@@ -31,9 +31,16 @@ final class TaskSession: Sendable {
     private let session: URLSession
     private let dispatcher = TaskDispatcher()
 
-    /// Creates a session; it opens nothing before its first task.
+    /// Creates a session with a configuration, but without its cache; it opens nothing before its first task.
+    ///
+    /// With a cache, Foundation stops the program if a task is cancelled right after its start: `URLSessionTask.cancel` waits for
+    /// the lookup in the cache, too (`_getProtocol`), and fails the task after that, even if it has ended meanwhile. The only loss
+    /// is that of responses which the program stores itself: Foundation stores none (`_HTTPURLProtocol.didReceiveResponse`).
     init(_ configuration: URLSessionConfiguration) {
-        session = URLSession(configuration: configuration, delegate: dispatcher, delegateQueue: nil)
+        // `copy` returns an object of the same class.
+        let own = configuration.copy() as? URLSessionConfiguration ?? .ephemeral
+        own.urlCache = nil
+        session = URLSession(configuration: own, delegate: dispatcher, delegateQueue: nil)
     }
 
     deinit {
@@ -56,7 +63,7 @@ final class TaskSession: Sendable {
     ) async throws -> Receiver.Result {
         try Task.checkCancellation()
         let task = makeTask(session)
-        let run = TaskRun<Receiver>(task, original)
+        let run = TaskRun<Receiver>(task, session.delegateQueue, original)
         dispatcher.add(run, for: task)
         let fresh = receiver
         let end = await withTaskCancellationHandler {
@@ -101,7 +108,7 @@ extension TaskSession {
         return companion(of: original, usesFreshConnections: isSingle)
     }
 
-    /// Returns the session that runs the tasks of another one, with the same configuration: cookies, cache and credentials.
+    /// Returns the session that runs the tasks of another one, with the same configuration but no cache.
     ///
     /// It lives as long as the original, which the jobs keep alive: between two jobs it is idle. The original cannot run the tasks
     /// because a delegate cannot be added to it. A companion per configuration would not do: configurations have no equality, and
@@ -146,8 +153,8 @@ private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
         /// Not resumed: a task that is cancelled now may never report its end.
         case created
         case resumed
-        /// A redirect is being answered: Foundation stops the program if its task is cancelled now.
-        case redirecting
+        /// Foundation gets the answer to a redirect or a challenge, and stops the program if the task is cancelled now.
+        case answering
     }
 
     private struct State {
@@ -158,10 +165,14 @@ private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
     }
 
     private let task: URLSessionTask
+    /// The queue of the session's delegate, which runs one operation at a time.
+    private let queue: OperationQueue
     private let original: URLSession?
     private let state = Mutex(State())
 
-    init(_ task: URLSessionTask, _ original: URLSession?) { (self.task, self.original) = (task, original) }
+    init(_ task: URLSessionTask, _ queue: OperationQueue, _ original: URLSession?) {
+        (self.task, self.queue, self.original) = (task, queue, original)
+    }
 
     func start(_ receiver: Receiver, _ continuation: CheckedContinuation<End, Never>) {
         state.withLock { $0.open = (receiver, continuation) }
@@ -175,15 +186,19 @@ private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
             state.isCancelled = true
             return state.phase == .resumed
         }
-        if isPossible { task.cancel() }
+        if isPossible { cancelTask() }
     }
+
+    /// Cancels the task on its delegate's queue: a cancellation beside the operation that ends the task would fail it once more,
+    /// after Foundation has forgotten it, and stop the program (`URLSessionTask.cancel`, `_ProtocolClient`).
+    private func cancelTask() { queue.addOperation { [task] in task.cancel() } }
 
     private func enter(_ phase: Phase) {
         let isCancelled = state.withLock { state in
             state.phase = phase
             return state.isCancelled
         }
-        if isCancelled { task.cancel() }
+        if isCancelled { cancelTask() }
     }
 
     // MARK: - Redirects and challenges
@@ -192,19 +207,31 @@ private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
         if pass({ $0.redirect(response) }) { return }
         let hasDelegate = callDelegate { [self] delegate, original in
             delegate.urlSession(original, task: task, willPerformHTTPRedirection: response, newRequest: request) { [self] in
-                answer($0, follow)
+                settle(response, $0, follow)
             }
         }
-        if !hasDelegate { answer(request, follow) }
+        if !hasDelegate { settle(response, request, follow) }
     }
 
-    private func answer(_ request: URLRequest?, _ follow: @escaping @Sendable (URLRequest?) -> Void) {
+    /// Follows a redirect, or takes it as the result if the request has timed out meanwhile.
+    private func settle(_ response: HTTPURLResponse, _ request: URLRequest?, _ follow: @escaping @Sendable (URLRequest?) -> Void) {
+        // The timeout sets the response and calls no delegate (`_HTTPURLProtocol.configureEasyHandle`): an answer would stop the
+        // program.
+        guard task.response !== response else {
+            pass { try $0.end(response) }
+            return
+        }
+        reply { follow(request) }
+    }
+
+    /// Answers Foundation unless the task is cancelled.
+    private func reply(_ answer: () -> Void) {
         let isPossible = state.withLock { state in
-            if !state.isCancelled { state.phase = .redirecting }
+            if !state.isCancelled { state.phase = .answering }
             return !state.isCancelled
         }
         guard isPossible else { return }
-        follow(request)
+        answer()
         enter(.resumed)
     }
 
@@ -228,9 +255,9 @@ private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
         // Foundation stops the program for other methods.
         if challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPBasic {
             switch disposition {
-            case .useCredential where credential != nil: return completion(.useCredential, credential)
+            case .useCredential where credential != nil: return reply { completion(.useCredential, credential) }
             case .performDefaultHandling where challenge.proposedCredential != nil:
-                return completion(.performDefaultHandling, nil)
+                return reply { completion(.performDefaultHandling, nil) }
             default: break
             }
         }

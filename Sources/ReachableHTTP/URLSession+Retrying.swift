@@ -13,9 +13,9 @@ public import ReachableRetry
 /// lost the path's source address for 5 s, unless the policy has another rule (`RetryPolicy.interruptsAttempt(_:)`).
 ///
 /// The attempts run in a companion of the session, which is created with its first job and lives as long as the session. It has the
-/// same configuration: cookies, cache and credentials. The session's delegate handles challenges and redirects, on its own queue,
-/// and gets no other calls. Invalidating the session does not affect its jobs. Use one session for many requests: each session has
-/// its own connections.
+/// same configuration, with cookies and credentials, but no cache: responses that you have stored in the session's `URLCache` are
+/// not used. The session's delegate handles challenges and redirects, on its own queue, and gets no other calls. Invalidating the
+/// session does not affect its jobs. Use one session for many requests: each session has its own connections.
 ///
 /// A 401 or 407 is an answer like others, unless the delegate has credentials for `Basic`: Foundation supports no other method.
 /// Cancelling the calling task cancels the attempt.

@@ -239,6 +239,7 @@ public final class MisbehavingServer: Sendable {
         case .stallAfter(let status, let headers, let body, let count):
             connection.write(head(status, headers, body.count) + body.prefix(count))
             connection.untilGone()
+        case .raw(let bytes): connection.write(bytes)
         case .reset: connection.resetOnClose()
         case .stall: connection.untilGone()
         }

@@ -12,6 +12,8 @@ public enum Reply: Sendable {
     case stopShort(Int, [String: String] = [:], body: [UInt8], after: Int)
     /// A part of a response, and silence until the client is gone.
     case stallAfter(Int, [String: String] = [:], body: [UInt8], count: Int)
+    /// These bytes, which may be no response; the connection is closed normally after them.
+    case raw([UInt8])
     /// A reset of the connection.
     case reset
     /// Silence until the client is gone.

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import FoundationNetworking
 import MisbehavingServer
@@ -68,6 +69,24 @@ import Testing
             let (data, response) = try await session.data(for: try exchange.request(), retrying: .steady, on: exchange.bus)
             #expect(response.statusCode == 200 && data == Data("hello".utf8))
             #expect(keeper.asked.withLock { $0 } == 1)
+        }
+    }
+
+    /// Foundation stops the program if a task is cancelled while it takes credentials.
+    @Test(.enabled(if: CancellationTests.count > 0, "HTTP_CANCELLATIONS is not set"))
+    func challengedRequestCanBeCancelled() async {
+        await #expect(processExitsWith: .success) {
+            try await Exchange.run(Self.answerToAnyone) { exchange in
+                let session = URLSession(configuration: .ephemeral, delegate: Keeper(), delegateQueue: nil)
+                defer { session.finishTasksAndInvalidate() }
+                for index in 0..<1000 {
+                    let loading = Task { [request = try exchange.request()] in
+                        try await session.data(for: request, retrying: .steady, on: exchange.bus)
+                    }
+                    DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(index * 7919 % 5001)) { loading.cancel() }
+                    _ = await loading.result
+                }
+            }
         }
     }
 

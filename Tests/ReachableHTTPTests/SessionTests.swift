@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import FoundationNetworking
 import MisbehavingServer
@@ -92,6 +93,44 @@ import Testing
             defer { session.finishTasksAndInvalidate() }
             let (_, response) = try await session.data(for: try exchange.request(), retrying: .steady, on: exchange.bus)
             #expect(response.statusCode == 302 && exchange.server.requests.count == 1)
+        }
+    }
+
+    @Test func storedResponsesAreNotUsed() async throws {
+        try await Exchange.run(answering(.ok)) { exchange in
+            let configuration = URLSessionConfiguration.ephemeral
+            let (request, cache) = (try exchange.request(), URLCache(memoryCapacity: 1 << 20, diskCapacity: 0, diskPath: nil))
+            let url = try #require(request.url)
+            let stored = try #require(HTTPURLResponse(url: url, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: [:]))
+            cache.storeCachedResponse(CachedURLResponse(response: stored, data: Data("old".utf8)), for: request)
+            configuration.urlCache = cache
+            let session = URLSession(configuration: configuration)
+            defer { session.finishTasksAndInvalidate() }
+            let (data, _) = try await session.data(for: request, retrying: .steady, on: exchange.bus)
+            #expect(data == Data("ok".utf8) && exchange.server.requests.count == 1)
+            #expect(session.configuration.urlCache === cache, "the caller's configuration is unchanged")
+        }
+    }
+
+    /// Foundation stops the program if a redirect is answered after the request has timed out.
+    @Test func redirectMayBeAnsweredLate() async {
+        await #expect(processExitsWith: .success) {
+            final class Thinker: NSObject, URLSessionTaskDelegate {
+                func urlSession(
+                    _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+                    newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+                ) { DispatchQueue.global().asyncAfter(deadline: .now() + 1.5) { completionHandler(request) } }
+            }
+            try await Exchange.run { request in
+                request.path == "/" ? .respond(302, ["Location": "/there"], "moved") : .ok
+            } _: { exchange in
+                let session = URLSession(configuration: .ephemeral, delegate: Thinker(), delegateQueue: nil)
+                defer { session.finishTasksAndInvalidate() }
+                var request = try exchange.request()
+                request.timeoutInterval = 1
+                let (_, response) = try await session.data(for: request, retrying: .steady, on: exchange.bus)
+                try #require(response.statusCode == 302 && exchange.server.requests.count == 1)
+            }
         }
     }
 

@@ -147,17 +147,51 @@ extension HTTPClient.Configuration {
     ///   network is back, and its attempts are neither counted nor charged. So
     ///   `connectionPool.retryConnectionEstablishment` is off: a connection that fails fails its attempt.
     /// - A client waits for an answer without a limit. So `timeout.read` is 60 s, as with `URLSession`, unless it is set.
+    /// - A client ends the process if a server answers with a status below 100 (`HTTP/1.1 000`). Connections refuse such a response
+    ///   with `HTTPParserError.invalidStatus`: `http1_1ConnectionDebugInitializer` adds the check, after what it did before.
     ///
     /// ```swift
     /// let client = HTTPClient(configuration: HTTPClient.Configuration().leavingRetriesToBus())
     /// ```
     ///
-    /// `HTTPClient.shared` does not have this configuration. Its requests can be repeated, but each failed connection takes 10 s.
+    /// `HTTPClient.shared` does not have this configuration. Its requests can be repeated, but each failed connection takes 10 s,
+    /// and a status below 100 ends the process.
     public func leavingRetriesToBus() -> HTTPClient.Configuration {
         var configuration = self
         configuration.connectionPool.retryConnectionEstablishment = false
         configuration.timeout.read = timeout.read ?? .seconds(60)
+        configuration.http1_1ConnectionDebugInitializer = { [http1_1ConnectionDebugInitializer] channel in
+            let earlier = http1_1ConnectionDebugInitializer?(channel) ?? channel.eventLoop.makeSucceededVoidFuture()
+            return earlier.flatMap { channel.eventLoop.submit { try StatusCheck.add(to: channel) } }
+        }
         return configuration
+    }
+}
+
+/// Refuses a response whose status is below 100.
+///
+/// The client ignores such a head as that of an informational response, but the decoder does not: the client then meets an end
+/// without a head, and stops the program (`HTTPRequestStateMachine.receivedHTTPResponseEnd`).
+private final class StatusCheck: ChannelInboundHandler {
+    typealias InboundIn = HTTPClientResponsePart
+    typealias InboundOut = HTTPClientResponsePart
+
+    private var hasRefused = false
+
+    /// Adds the check behind the decoder of a connection.
+    static func add(to channel: any Channel) throws {
+        let pipeline = channel.pipeline.syncOperations
+        let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPResponseDecoder>.self)
+        try pipeline.addHandler(StatusCheck(), position: .after(decoder))
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        if case .head(let head) = unwrapInboundIn(data), head.status.code < 100 {
+            hasRefused = true
+            context.fireErrorCaught(HTTPParserError.invalidStatus)
+            context.close(promise: nil)
+        }
+        if !hasRefused { context.fireChannelRead(data) }
     }
 }
 

@@ -33,8 +33,7 @@ struct DurableHead: Codable, Hashable, Sendable {
     ///
     /// - Parameter jobKey: The job's idempotency key.
     func request(jobKey: String) -> URLRequest {
-        // A cached response would be a request that was never made.
-        var request = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData)
+        var request = URLRequest(url: url)
         request.httpMethod = method
         for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
         let key: String? =

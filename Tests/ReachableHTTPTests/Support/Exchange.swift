@@ -7,7 +7,7 @@ import ReachableHTTP
 import ReachableRetry
 import Testing
 
-/// A real server on this machine, and a bus whose network is simulated and whose time is virtual.
+/// A real server on this machine, and a bus whose network is simulated and whose time is virtual unless a test needs the real one.
 final class Exchange: Sendable {
     let clock = ManualClock()
     let network: SimulatedNetwork
@@ -16,9 +16,10 @@ final class Exchange: Sendable {
     let session = URLSession(configuration: .ephemeral)
     private let monitor: ReachabilityMonitor
 
-    init(answer: @escaping @Sendable (Request) -> Reply) throws {
+    init(inRealTime: Bool = false, answer: @escaping @Sendable (Request) -> Reply) throws {
         network = SimulatedNetwork.online(clock: clock)
         monitor = ReachabilityMonitor(network)
+        let clock: any Clock<Duration> = inRealTime ? ContinuousClock() : clock
         bus = RetryBus(monitor, clock: clock, generator: SeededGenerator(seed: 1))
         server = try MisbehavingServer(answer: answer)
     }
@@ -27,9 +28,10 @@ final class Exchange: Sendable {
 
     /// Runs a body with a running monitor, and stops the server afterwards.
     static func run(
-        _ answer: @escaping @Sendable (Request) -> Reply, _ body: @Sendable (Exchange) async throws -> Void
+        inRealTime: Bool = false, _ answer: @escaping @Sendable (Request) -> Reply,
+        _ body: @Sendable (Exchange) async throws -> Void
     ) async throws {
-        let exchange = try Exchange(answer: answer)
+        let exchange = try Exchange(inRealTime: inRealTime, answer: answer)
         let running = Task { [monitor = exchange.monitor] in try await monitor.run() }
         defer {
             running.cancel()

@@ -1,0 +1,100 @@
+import Dispatch
+import Foundation
+import FoundationNetworking
+import MisbehavingServer
+import ReachableHTTP
+import ReachableRetry
+import Testing
+
+/// Requests that end right after their start; a fault of Foundation then ends the process.
+@Suite(.timeLimit(.minutes(60))) struct CancellationTests {
+    enum Configuration: String, Codable, CaseIterable, Sendable {
+        case standard, ephemeral, shared
+
+        var session: URLSession {
+            switch self {
+            case .standard: URLSession(configuration: .default)
+            case .ephemeral: URLSession(configuration: .ephemeral)
+            case .shared: .shared
+            }
+        }
+    }
+
+    enum Kind: String, Codable, CaseIterable, Sendable { case data, upload, download }
+
+    /// The number of requests of each pair; without it the test is left out, because Foundation still ends a process now and then
+    /// while the machine is busy.
+    static let count = ProcessInfo.processInfo.environment["HTTP_CANCELLATIONS"].flatMap { Int($0) } ?? 0
+
+    /// Each pair has a process of its own.
+    @Test(.enabled(if: count > 0, "HTTP_CANCELLATIONS is not set"), arguments: Configuration.allCases, Kind.allCases)
+    func requestsMayEndAtTheirStart(_ configuration: Configuration, _ kind: Kind) async {
+        await #expect(processExitsWith: .success) { [configuration = configuration as Configuration, kind = kind as Kind] in
+            try await Exchange.run(inRealTime: true, answering(.ok)) { exchange in
+                let starts = try Starts(exchange, configuration.session, kind)
+                // Threads and caches are there then.
+                try await starts.run(Self.count / 10)
+                let before = try Self.usage
+                let duration = try await ContinuousClock().measure { try await starts.run(Self.count) }
+                let after = try Self.usage
+                print(
+                    "\(configuration) \(kind): \(Self.count) requests in \(duration); descriptors \(before.descriptors), "
+                        + "then \(after.descriptors); memory \(before.memory) KiB, then \(after.memory) KiB")
+                try #require(after.descriptors < before.descriptors + 100)
+            }
+        }
+    }
+
+    private static var usage: (descriptors: Int, memory: Int) {
+        get throws {
+            let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8).split(separator: "\n")
+            let memory = status.first { $0.hasPrefix("VmRSS:") }?.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) }
+            return (try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count, memory ?? 0)
+        }
+    }
+
+    /// Requests that end between 0 and 3 ms after their start.
+    private struct Starts: Sendable {
+        let exchange: Exchange
+        let session: URLSession
+        let kind: Kind
+        let folder: TemporaryFolder
+
+        init(_ exchange: Exchange, _ session: URLSession, _ kind: Kind) throws {
+            (self.exchange, self.session, self.kind, folder) = (exchange, session, kind, try TemporaryFolder())
+        }
+
+        /// Runs requests, as many at a time as may go to one server.
+        func run(_ count: Int) async throws {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for first in 0..<6 {
+                    group.addTask { for number in stride(from: first, to: count, by: 6) { try await run(one: number) } }
+                }
+                try await group.waitForAll()
+            }
+            for file in try folder.contents { try FileManager.default.removeItem(at: file) }
+        }
+
+        /// Cancels every other request; an attempt timeout ends the others.
+        private func run(one number: Int) async throws {
+            let time = number * 7919 % 3001
+            let isCancelled = number.isMultiple(of: 2)
+            var policy = RetryPolicy.steady.giveUpAfter(maxAttempts: 1)
+            if !isCancelled { policy = policy.attemptTimeout(.microseconds(max(1, time))) }
+            let request = try exchange.request(kind == .upload ? "PUT" : "GET")
+            let loading = Task { [policy] in
+                switch kind {
+                case .data: _ = try await session.data(for: request, retrying: policy, on: exchange.bus)
+                case .upload:
+                    _ = try await session.upload(
+                        for: request, from: Data(repeating: 7, count: 1000), retrying: policy, on: exchange.bus)
+                case .download:
+                    _ = try await session.download(
+                        for: request, retrying: policy, on: exchange.bus, options: .with { $0.downloadDirectory = folder.url })
+                }
+            }
+            if isCancelled { DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(time)) { loading.cancel() } }
+            _ = await loading.result
+        }
+    }
+}
