@@ -58,7 +58,7 @@ extension RetryBus {
     func warnOfTwoClocks(_ clock: any Clock<Duration>, _ other: any Clock<Duration>) {
         guard let other = other as? any SchedulingClock, (clock as? any SchedulingClock)?.identity != other.identity else { return }
         logger.warning(
-            "the bus and its simulated network have two clocks: delays pass without outages; next: leave out the bus's clock"
+            "the bus and its simulated network have two clocks: delays pass without outages; next: pass the network's clock"
         )
     }
 
