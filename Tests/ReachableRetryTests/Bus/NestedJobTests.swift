@@ -128,17 +128,22 @@ import Testing
         }
     }
 
+    /// Starts an attempt that awaits jobs in a task group.
+    private func awaiting(_ count: Int, of crowd: Crowd, in scenario: Scenario) -> Task<Void, any Error> {
+        scenario.start {
+            try await scenario.bus.retry { _ in
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<count { group.addTask { try await scenario.bus.retry { _ in try await crowd.attend() } } }
+                    try await group.waitForAll()
+                }
+            }
+        }
+    }
+
     @Test func aCanaryLetsOneAwaitedJobGo() async throws {
         try await Scenario(online: false).run { scenario in
             let crowd = Crowd(scenario)
-            let outer = scenario.start {
-                try await scenario.bus.retry { _ in
-                    try await withThrowingTaskGroup(of: Void.self) { group in
-                        for _ in 0..<200 { group.addTask { try await scenario.bus.retry { _ in try await crowd.attend() } } }
-                        try await group.waitForAll()
-                    }
-                }
-            }
+            let outer = awaiting(200, of: crowd, in: scenario)
             await scenario.settle()
             try scenario.network.plug("eth0")
             await scenario.settle()
@@ -151,14 +156,7 @@ import Testing
     @Test func awaitedJobsOfAGroupKeepToTheLimits() async throws {
         try await Scenario(release: .immediate, maxConcurrent: 4).run { scenario in
             let crowd = Crowd(scenario)
-            let outer = scenario.start {
-                try await scenario.bus.retry { _ in
-                    try await withThrowingTaskGroup(of: Void.self) { group in
-                        for _ in 0..<200 { group.addTask { try await scenario.bus.retry { _ in try await crowd.attend() } } }
-                        try await group.waitForAll()
-                    }
-                }
-            }
+            let outer = awaiting(200, of: crowd, in: scenario)
             await scenario.letPass(until: outer)
             try await outer.value
             #expect(crowd.ended == 200 && crowd.peak == 4)
