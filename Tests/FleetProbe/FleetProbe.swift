@@ -45,7 +45,7 @@ import ReachableRetry
         let members = try names.map {
             try FleetMember(
                 node: $0, site: site, transport: FleetMember.transport(broker), scope: nil, monitor: monitor,
-                bus: RetryBus(monitor), configuration: configuration)
+                bus: RetryBus(monitor, clock: ContinuousClock()), configuration: configuration)
         }
         // Before it connects: what comes first is not missed.
         let (changes, triggers) = (members[0].changes, members[0].triggers)

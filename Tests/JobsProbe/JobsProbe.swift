@@ -35,7 +35,7 @@ import ReachableRetry
         guard effects >= 0 else { throw Failure(errno: errno) }
         let monitor = ReachabilityMonitor(SimulatedNetwork.online())
         let running = Task { try await monitor.run() }
-        let queue = JobQueue(try store(arguments[1], ahead: ahead), bus: RetryBus(monitor))
+        let queue = JobQueue(try store(arguments[1], ahead: ahead), bus: RetryBus(monitor, clock: ContinuousClock()))
         queue.registerJob(parameters: Effect.self, policy: .default.giveUpAfter(maxAttempts: nil)) { effect, _ in
             if holds {
                 try append("begins \(effect.name)", to: STDOUT_FILENO)

@@ -22,12 +22,11 @@ import Testing
 
     enum Kind: String, Codable, CaseIterable, Sendable { case data, upload, download }
 
-    /// The number of requests of each pair; without it the test is left out, because Foundation still ends a process now and then
-    /// while the machine is busy.
-    static let count = ProcessInfo.processInfo.environment["HTTP_CANCELLATIONS"].flatMap { Int($0) } ?? 0
+    /// The number of requests of each pair.
+    static let count = ProcessInfo.processInfo.environment["HTTP_CANCELLATIONS"].flatMap { Int($0) } ?? 100
 
     /// Each pair has a process of its own.
-    @Test(.enabled(if: count > 0, "HTTP_CANCELLATIONS is not set"), arguments: Configuration.allCases, Kind.allCases)
+    @Test(arguments: Configuration.allCases, Kind.allCases)
     func requestsMayEndAtTheirStart(_ configuration: Configuration, _ kind: Kind) async {
         await #expect(processExitsWith: .success) { [configuration = configuration as Configuration, kind = kind as Kind] in
             try await Exchange.run(inRealTime: true, answering(.ok)) { exchange in
@@ -72,7 +71,8 @@ import Testing
                 }
                 try await group.waitForAll()
             }
-            for file in try folder.contents { try FileManager.default.removeItem(at: file) }
+            // A download that was cut may remove its own file at the same time.
+            for file in try folder.contents { try? FileManager.default.removeItem(at: file) }
         }
 
         /// Cancels every other request; an attempt timeout ends the others.

@@ -72,7 +72,7 @@ private final class Crowd: Sendable {
         let monitor = ReachabilityMonitor(network)
         let running = Task { try await monitor.run() }
         try await network.untilRunning()
-        let bus = RetryBus(monitor)
+        let bus = RetryBus(monitor, clock: ContinuousClock())
         try network.pull("eth0")
         let job = try await Self.bytesOfJobs(count, monitor)
         let bare = try await Self.bytesOfParkedTasks(count)
@@ -125,7 +125,7 @@ private final class Crowd: Sendable {
     /// The cost of a submitted job, which has no task before it may start.
     private static func bytesOfJobs(_ count: Int, _ monitor: ReachabilityMonitor) async throws -> Double {
         bench_release_memory()
-        let bus = RetryBus(monitor)
+        let bus = RetryBus(monitor, clock: ContinuousClock())
         let job = bus.job { _ in }
         let before = residentBytes()
         for _ in 0..<count { try job.submit(detached: true) }

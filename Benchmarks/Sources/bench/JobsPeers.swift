@@ -113,7 +113,7 @@ struct JobsPeers {
         let monitoring = Task { try await monitor.run() }
         defer { monitoring.cancel() }
         try await network.untilRunning()
-        let queue = JobQueue(try SQLiteStore(path: "\(directory)/jobs.db"), bus: RetryBus(monitor))
+        let queue = JobQueue(try SQLiteStore(path: "\(directory)/jobs.db"), bus: RetryBus(monitor, clock: ContinuousClock()))
         let left = Countdown(runs)
         queue.registerJob(parameters: NoOp.self, maxConcurrent: maxConcurrent) { [weak queue] _, _ in
             // Not here: it waits for this handler.

@@ -13,7 +13,7 @@ import Testing
         let running = Task { try await monitor.run() }
         defer { running.cancel() }
         // A queue of its own: other tests use the same database.
-        let queue = orderQueue("", bus: RetryBus(monitor), name: UUID().uuidString)
+        let queue = orderQueue("", bus: RetryBus(monitor, clock: ContinuousClock()), name: UUID().uuidString)
         let warehouse = KeptOrders()
         queue.registerOrders(warehouse)
         try await queue.push(SendOrder(number: 1, item: "lamp"))

@@ -147,7 +147,7 @@ public final class FleetMember: Sendable {
         busConfiguration.logger = configuration.logger
         try self.init(
             node: node, site: site, transport: MosquittoTransport(broker), scope: broker.scope, monitor: monitor,
-            bus: RetryBus(monitor, configuration: busConfiguration), configuration: configuration)
+            bus: RetryBus(monitor, configuration: busConfiguration, clock: ContinuousClock()), configuration: configuration)
     }
     #endif
 

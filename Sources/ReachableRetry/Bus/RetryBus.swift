@@ -105,8 +105,8 @@ public final class RetryBus: Sendable {
     ///     are charged. The first such job logs a warning to ``Configuration/logger`` or, without one, to a logger of swift-log
     ///     with the label `ReachableRetry`.
     ///   - configuration: The release policy, limits and instruments.
-    ///   - clock: The clock of delays and deadlines; `nil` uses `ContinuousClock`, which counts the time that the machine is
-    ///     suspended. Over a simulated network pass its clock: any other one that is passed logs a warning.
+    ///   - clock: The clock of delays and deadlines. `nil` uses the clock of a simulated network, and otherwise `ContinuousClock`,
+    ///     which counts the time that the machine is suspended. Another clock over a simulated network logs a warning.
     ///   - generator: The source of jitter. The bus draws one number at a time, under a lock.
     public init(
         _ monitor: ReachabilityMonitor = .shared, configuration: Configuration = .init(),
@@ -116,7 +116,7 @@ public final class RetryBus: Sendable {
         self.monitor = monitor
         self.configuration = configuration
         instruments = BusInstruments(configuration)
-        let time: any Clock<Duration> = clock ?? ContinuousClock()
+        let time: any Clock<Duration> = clock ?? monitor.clock ?? ContinuousClock()
         self.clock = BusClock(time)
         var generator = generator
         // Drawn only if it is used: a test's generator may be made for the delays alone.
@@ -380,7 +380,7 @@ public func withRetry<Value>(
     _ policy: RetryPolicy = .default, on monitor: ReachabilityMonitor = .shared,
     isolation: isolated (any Actor)? = #isolation, operation: (Attempt) async throws -> Value
 ) async throws -> Value {
-    let bus = monitor === ReachabilityMonitor.shared ? RetryBus.shared : RetryBus(monitor, clock: monitor.clock)
+    let bus = monitor === ReachabilityMonitor.shared ? RetryBus.shared : RetryBus(monitor)
     return try await bus.retry(policy, isolation: isolation, operation: operation)
 }
 

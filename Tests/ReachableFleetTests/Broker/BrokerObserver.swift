@@ -37,7 +37,7 @@ struct BrokerSession: Sendable {
     func member(_ node: FleetName?, transport: (any FleetTransport)? = nil) throws -> FleetMember {
         try FleetMember(
             node: node, site: site, transport: transport ?? FleetMember.transport(FleetBroker(broker.url)), scope: nil,
-            monitor: monitor, bus: RetryBus(monitor), configuration: .init())
+            monitor: monitor, bus: RetryBus(monitor, clock: ContinuousClock()), configuration: .init())
     }
 
     /// Makes a raw connection, and returns it when the broker has accepted it.

@@ -213,7 +213,7 @@ struct SQLiteExecutorTests {
     @Test func aWorkerUsesTheExecutorForTheStoreAlone() async throws {
         let store = try makeStore()
         let monitor = ReachabilityMonitor(SimulatedNetwork.online())
-        let queue = JobQueue(store, bus: RetryBus(monitor))
+        let queue = JobQueue(store, bus: RetryBus(monitor, clock: ContinuousClock()))
         let handlers = Log()
         handlers.begin(store)
         queue.registerJob(parameters: Work.self) { _, _ in handlers.note() }

@@ -30,7 +30,7 @@ struct SQLiteQueueTroubleTests {
             self.store = WatchedStore(store: store)
             let monitor = ReachabilityMonitor(SimulatedNetwork.online())
             // The queue's delays of 1 s and 2 s between its turns pass on the real clock.
-            let queue = JobQueue(self.store, bus: RetryBus(monitor))
+            let queue = JobQueue(self.store, bus: RetryBus(monitor, clock: ContinuousClock()))
             self.queue = queue
             queue.registerJob(parameters: Work.self) { [started, allowed] work, _ in
                 started.change { $0.append(work.name) }

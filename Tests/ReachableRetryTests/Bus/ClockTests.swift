@@ -65,13 +65,16 @@ import Testing
         }
     }
 
-    @Test func workOnASimulatedNetworkHasItsTime() async throws {
+    @Test(arguments: [true, false]) func workOnASimulatedNetworkHasItsTime(hasBus: Bool) async throws {
         try await Scenario().run { scenario in
             let task = scenario.start {
-                try await withRetry(.scenario.backoff(.constant(.seconds(3600))), on: scenario.monitor) { attempt in
+                let policy = RetryPolicy.scenario.backoff(.constant(.seconds(3600)))
+                func end(_ attempt: Attempt) throws -> Duration {
                     if attempt.number == 1 { throw Trouble.other }
                     return scenario.clock.now.offset
                 }
+                if hasBus { return try await RetryBus(scenario.monitor).retry(policy, operation: end) }
+                return try await withRetry(policy, on: scenario.monitor, operation: end)
             }
             await scenario.letPass(until: task)
             try await #expect(task.value == .seconds(3600))
