@@ -4,6 +4,16 @@ import Testing
 /// Changes of links and their addresses.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct CableTests {
+    /// The kernel's link watch sets the operational state up to 1 s after the carrier.
+    @Test func newCableWorksBeforeItsStateSaysSo() async throws {
+        let network = try await CabledNetwork()
+        let monitor = ReachabilityMonitor(KernelNetwork(networkNamespace: network.near.path))
+        // Uses up the link watch's turn of this second.
+        try await network.near.ip("link set cable1 up")
+        try await network.addIPv4()
+        #expect(try monitor.path(to: .internet).isSatisfied)
+    }
+
     @Test func pulledCableIsOfflineUntilPlugged() async throws {
         let network = try await CabledNetwork()
         try await network.stopAddressGeneration()

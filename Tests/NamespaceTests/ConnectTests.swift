@@ -137,7 +137,8 @@ struct ConnectTests {
         }
         #expect(try await status() == "internet: unsatisfied: no route")
         let marked = try await status("--mark", "7")
-        #expect(marked.hasPrefix("internet mark 7: satisfied via cable1") && marked.contains("source 2001:db8:1::10"), "\(marked)")
+        #expect(
+            marked.hasPrefix("internet mark 0x7: satisfied via cable1") && marked.contains("source 2001:db8:1::10"), "\(marked)")
     }
 
     @Test(.enabled(if: Machine.otherUser != geteuid(), "this user namespace has one user"))

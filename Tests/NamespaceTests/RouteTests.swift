@@ -54,6 +54,74 @@ struct RouteTests {
         }
     }
 
+    @Test(arguments: [
+        (["1.1.1.1/32", "64.6.64.6/32"], "45.90.28.0/32"), (["198.41.0.4/32", "192.5.5.241/32"], "193.0.14.129/32"),
+        (["2801:1b8:10::b/128"], "2001:500:2f::f/128"),
+    ])
+    func blackholedAddressesAreNotTheInternet(pinned: [String], last: String) async throws {
+        let network = try await CabledNetwork()
+        try await last.contains(":") ? network.addIPv6() : network.addIPv4()
+        for pinned in pinned { try await network.near.ip("route add blackhole \(pinned)") }
+        try await network.watching { watcher in
+            #expect(watcher.path.isSatisfied)
+            let verdicts = try await PathOracle.verdicts(on: .internet, in: network.near)
+            #expect(verdicts.contains(Verdict(watcher.path)))
+            // A whole group is out of reach.
+            try await watcher.expect(.unsatisfied, .blackhole) { try await network.near.ip("route add blackhole \(last)") }
+            try await watcher.expect(.satisfied) { try await network.near.ip("route del blackhole \(last)") }
+        }
+    }
+
+    @Test func addressPinnedToADeadUplinkIsNotTheInternet() async throws {
+        let network = try await CabledNetwork.online()
+        try await network.near.ip(
+            "link set cable1 up\naddr add 198.51.100.10/24 dev cable1\nroute add 1.1.1.1/32 via 198.51.100.1 dev cable1")
+        try await network.watching { watcher in
+            #expect(watcher.path.isSatisfied)
+            try await network.pull(1)
+            try await watcher.expect(.unsatisfied, .noCarrier, delay: Watcher.carrierDelay) { try await network.pull() }
+            try await watcher.expect(.satisfied) { try await network.plug() }
+            #expect(watcher.path.interface?.name == "cable0")
+        }
+    }
+
+    @Test func linkLocalSourceBehindAGatewayWorks() async throws {
+        let network = try await CabledNetwork()
+        try await network.near.ip(
+            "link set cable0 up\naddr add 169.254.77.1/30 dev cable0\nroute add default via 169.254.77.2 dev cable0")
+        try await network.watching { watcher in
+            #expect(watcher.path.isSatisfied && watcher.path.ipv4.source == IPAddress("169.254.77.1"))
+            try await watcher.expect(.unsatisfied, .noAddress) { try await network.near.ip("route replace default dev cable0") }
+            try await watcher.expect(.satisfied) {
+                try await network.near.ip("route replace default via 169.254.77.2 dev cable0")
+            }
+        }
+    }
+
+    @Test(arguments: ["198.51.100.7", "2001:db8:7::7"]) func blockThatIsLocalByRouteIsReachable(text: String) async throws {
+        let network = try await CabledNetwork.online()
+        let block = text.contains(":") ? "2001:db8:7::/64" : "198.51.100.0/24"
+        try await network.near.ip("link set lo up\nroute add local \(block) dev lo")
+        let address = try #require(IPAddress(text))
+        try await network.watching(.address(address)) { watcher in
+            #expect(watcher.path.isSatisfied && watcher.path.interface?.name == "lo")
+            let verdicts = try await PathOracle.verdicts(on: .address(address), in: network.near)
+            #expect(verdicts.contains(Verdict(watcher.path)), "\(verdicts)")
+        }
+    }
+
+    @Test func sourceThatIsLocalByRouteIsUsed() async throws {
+        let network = try await CabledNetwork.online()
+        try await network.near.ip("link set lo up\nroute add local 198.51.100.0/24 dev lo")
+        try await network.watching { watcher in
+            try await network.near.ip("route add default via 192.0.2.1 src 198.51.100.7")
+            try await watcher.next()
+            #expect(watcher.path.isSatisfied && watcher.path.ipv4.source == IPAddress("198.51.100.7"))
+            let verdicts = try await PathOracle.verdicts(on: .internet, in: network.near)
+            #expect(verdicts.contains(Verdict(watcher.path)), "\(verdicts)")
+        }
+    }
+
     @Test func deletedNexthopObjectIsOffline() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()

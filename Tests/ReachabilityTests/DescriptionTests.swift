@@ -47,8 +47,8 @@ struct DescriptionTests {
         #expect("\(scope)" == words)
         var scope = scope
         (scope.interface, scope.mark, scope.uid, scope.port) = ("eth0", 7, 1000, 443)
-        #expect("\(scope)" == "\(words)%eth0 mark 7 uid 1000 port 443")
+        #expect("\(scope)" == "\(words)%eth0 mark 0x7 uid 1000 port 443")
         scope.transport = .udp
-        #expect("\(scope)" == "\(words)%eth0 mark 7 uid 1000 udp port 443")
+        #expect("\(scope)" == "\(words)%eth0 mark 0x7 uid 1000 udp port 443")
     }
 }

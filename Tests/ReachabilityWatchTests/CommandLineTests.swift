@@ -26,8 +26,8 @@ struct CommandLineTests {
         let options = try ScopeOptions.parse([
             "--to", "192.0.2.7", "--to", "::1", "--mark", "0x2a", "--uid", "7", "--interface", "eth0",
         ])
-        #expect(options.scopes.map(\.description) == ["192.0.2.7%eth0 mark 42 uid 7", "::1%eth0 mark 42 uid 7"])
-        #expect(try ScopeOptions.parse(["--mark", "1"]).scopes.map(\.description) == ["internet mark 1"])
+        #expect(options.scopes.map(\.description) == ["192.0.2.7%eth0 mark 0x2a uid 7", "::1%eth0 mark 0x2a uid 7"])
+        #expect(try ScopeOptions.parse(["--mark", "1"]).scopes.map(\.description) == ["internet mark 0x1"])
     }
 
     @Test func linkLocalAddressesNameTheirInterface() throws {

@@ -43,7 +43,7 @@ struct ExplanationTests {
                     + " -- stops here: no carrier",
                 "",
                 "lookups",
-                "  198.41.0.4 mark 7 -> ENETUNREACH (Network is unreachable)",
+                "  198.41.0.4 mark 0x7 -> ENETUNREACH (Network is unreachable)",
                 "  1.1.1.1 -> dev eth0, gateway 192.0.2.1, source 192.0.2.10, table main, metric 100, protocol dhcp,"
                     + " scope link, matched 1.1.1.1/32: not usable: no carrier",
                 "",
@@ -54,6 +54,25 @@ struct ExplanationTests {
                 "missing: carrier on eth0: plug in the cable, or join a wireless network",
                 "next:    ip -details link show dev eth0",
             ])
+    }
+
+    @Test func sparedMembersAreShown() {
+        var explanation = cableOut
+        explanation.lookups[1].judgement = .usable(FamilyPath(isSatisfied: true))
+        explanation.lookups[1].notAsked = [Samples.address("64.6.64.6"), Samples.address("45.90.28.0")]
+        let text = ExplanationText(explanation: explanation, style: TextStyle()).lines
+        #expect(text.contains { $0.hasSuffix("matched 1.1.1.1/32: usable; not asked: 64.6.64.6, 45.90.28.0") })
+        #expect(JSONValue.explanation(explanation).description.contains(#""notAsked":["64.6.64.6","45.90.28.0"]"#))
+    }
+
+    @Test func chosenInterfaceIsTheOneToMend() {
+        var explanation = cableOut
+        // Another cable is out, too, and comes first.
+        explanation.interfaces.insert(NetworkInterface(index: 3, name: "eth1", hasCarrier: false), at: 0)
+        explanation.layers[3] = .noCarrier
+        explanation.lookups[1].isDecisive = true
+        explanation.path.ipv4 = FamilyPath(reason: .noCarrier)
+        #expect(explanation.interface(stoppingAt: .noCarrier)?.name == "eth0")
     }
 
     @Test func jsonShowsEveryStep() {

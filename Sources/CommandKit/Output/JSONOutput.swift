@@ -129,6 +129,9 @@ extension JSONValue {
         // The next lookup, with a source, decides.
         case nil: members.append(Member("usable", .null))
         }
+        if !lookup.notAsked.isEmpty {
+            members.append(Member("notAsked", .array(lookup.notAsked.map { .string("\($0)") })))
+        }
         members += answer(lookup, explanation)
         return .object(members)
     }

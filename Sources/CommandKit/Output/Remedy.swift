@@ -103,7 +103,9 @@ extension Remedy {
             ownFamily = own.map(Self.option)
             let name = scope.interface.flatMap { Remedy.canBeTyped($0) ? $0 : nil }
             device = name.map { " dev \($0)" } ?? ""
-            let destination = explanation.lookups.map(\.query.destination).first { $0.family == failing }
+            let lookup =
+                explanation.decisiveFailure(over: failing) ?? explanation.lookups.first { $0.query.destination.family == failing }
+            let destination = lookup?.query.destination
             guard let destination, scope.mark != nil || scope.uid != nil else {
                 routeGet = ""
                 return
@@ -125,8 +127,22 @@ extension Explanation {
         path.ipv4.reason == reason ? .ipv4 : .ipv6
     }
 
-    /// Returns the interface that stops at a layer.
+    /// Returns the lookup whose answer is the reason of a family.
+    package func decisiveFailure(over family: IPAddress.Family) -> Explanation.Lookup? {
+        lookups.first { lookup in
+            guard lookup.isDecisive, lookup.query.destination.family == family else { return false }
+            if case .usable = lookup.judgement { return false }
+            return true
+        }
+    }
+
+    /// Returns the interface that stops at a layer: the one that the kernel chose, or else the likeliest.
     package func interface(stoppingAt reason: OfflineReason) -> NetworkInterface? {
-        interfaces.filter { layers[$0.index] == reason && (scope.interface == nil || $0.name == scope.interface) }.likeliest
+        if let failure = decisiveFailure(over: failingFamily(reason)), case .route(let route) = failure.verdict,
+            failure.judgement == .refused(reason)
+        {
+            return interfaces.first { $0.index == route.interface }
+        }
+        return interfaces.filter { layers[$0.index] == reason && (scope.interface == nil || $0.name == scope.interface) }.likeliest
     }
 }

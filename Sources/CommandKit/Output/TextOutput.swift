@@ -80,7 +80,7 @@ package struct ExplanationText {
 
     private func qualifiers(_ query: RouteQuery) -> String {
         var text = query.interface.map { " bound to \(name($0))" } ?? ""
-        if let mark = query.mark { text += " mark \(mark)" }
+        if let mark = query.mark { text += " mark 0x\(hexadecimal(mark, digits: 1))" }
         if let uid = query.uid { text += " uid \(uid)" }
         switch query.source {
         case .unspecified: break
@@ -92,7 +92,9 @@ package struct ExplanationText {
 
     private func judgement(_ lookup: Explanation.Lookup) -> String {
         switch lookup.judgement {
-        case .usable: "usable"
+        case .usable:
+            lookup.notAsked.isEmpty
+                ? "usable" : "usable; not asked: \(lookup.notAsked.map { "\($0)" }.joined(separator: ", "))"
         case .refused(let reason): "not usable: \(reason)"
         case .noWay: "not usable: \(obstacle(lookup))"
         case nil: "repeated with that source"

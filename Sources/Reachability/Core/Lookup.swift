@@ -1,4 +1,6 @@
-/// The sequence of lookups about one destination, each of which depends on the answer before.
+/// The sequence of lookups about one group of destinations, each of which depends on the answer before.
+///
+/// The members of a group are asked in turn until one passes; if none does, the first one's answer counts.
 ///
 /// connect(2) chooses a source and then looks up again with that source: a rule may refuse it or lead it elsewhere. IPv4 is
 /// therefore always looked up twice. For IPv6 the second lookup matters only if the first one fails: a route may accept certain
@@ -21,6 +23,11 @@ package struct Lookup: Sendable {
         case done
     }
 
+    /// An answer that counts if no later member of the group passes.
+    private indirect enum Fallback: Sendable {
+        case answer(RouteQuery, RouteVerdict)
+    }
+
     /// The number of sources that are tried where no socket can be asked.
     fileprivate static let trialLimit = 16
 
@@ -32,10 +39,23 @@ package struct Lookup: Sendable {
     /// True if the first lookup was repeated because an interface or a source disappeared between two lookups.
     private var hasRepeated = false
     private let transport: Scope.Transport
+    /// The members of the group that were not asked yet.
+    private var rest: ArraySlice<IPAddress>
+    private var fallback: Fallback?
+    /// True if a member that this machine holds counts only if there is no other.
+    private let prefersRemote: Bool
 
-    package init(_ query: RouteQuery) {
+    /// Makes the lookups of a group.
+    ///
+    /// - Parameters:
+    ///   - query: The query to the first member.
+    ///   - group: All members; empty for the query's destination alone.
+    ///   - prefersRemote: True to pass over addresses of this machine.
+    package init(_ query: RouteQuery, _ group: [IPAddress] = [], prefersRemote: Bool = false) {
         self.query = query
         transport = query.transport
+        rest = group.dropFirst()
+        self.prefersRemote = prefersRemote
     }
 
     package var isDone: Bool { phase == .done }
@@ -52,6 +72,39 @@ package struct Lookup: Sendable {
     ///
     /// - Throws: an error of the source, if it leaves the verdict open.
     package mutating func accept(
+        _ answer: Result<RouteVerdict, ReachabilityError>, _ table: InterfaceTable
+    ) throws(ReachabilityError) {
+        do throws(ReachabilityError) {
+            try acceptForMember(answer, table)
+        } catch {
+            // A recording has only the members that were asked when it was made.
+            guard error.code == .notRecorded, case .answer(let query, let verdict) = fallback else { throw error }
+            (self.query, self.verdict, phase, rest, fallback) = (query, verdict, .done, [], nil)
+            return
+        }
+        if phase == .done, !rest.isEmpty || fallback != nil { continueInGroup(table) }
+    }
+
+    /// Asks the next member, unless the last one passes.
+    private mutating func continueInGroup(_ table: InterfaceTable) {
+        let isPassedOver = prefersRemote && verdict.isLocal
+        if !isPassedOver && PathEvaluator.passes(verdict, to: query, table) {
+            (rest, fallback) = ([], nil)
+            return
+        }
+        switch fallback {
+        case .answer(_, let kept) where isPassedOver || !(prefersRemote && kept.isLocal): break
+        default: fallback = .answer(query, verdict)
+        }
+        if let next = rest.popFirst() {
+            (query.destination, query.source, query.transport) = (next, .unspecified, transport)
+            (verdict, phase, hasRepeated) = (.noRoute, .first, false)
+        } else if case .answer(let query, let verdict) = fallback {
+            (self.query, self.verdict, fallback) = (query, verdict, nil)
+        }
+    }
+
+    private mutating func acceptForMember(
         _ answer: Result<RouteVerdict, ReachabilityError>, _ table: InterfaceTable
     ) throws(ReachabilityError) {
         switch phase {
@@ -207,11 +260,10 @@ package struct LookupBatch: Sendable {
     /// - Parameter expectedSource: the IPv4 source that the kernel will probably choose.
     package init(expecting expectedSource: IPAddress? = nil) { self.expectedSource = expectedSource }
 
-    /// Adds a scope by its queries.
-    package mutating func append(_ queries: [RouteQuery]) {
-        lookups.reserveCapacity(lookups.count + queries.count)
-        for query in queries { lookups.append(Lookup(query)) }
-        ends.append(lookups.count)
+    /// Adds a scope by its lookups.
+    package mutating func append(_ lookups: [Lookup]) {
+        self.lookups.append(contentsOf: lookups)
+        ends.append(self.lookups.count)
         failures.append(nil)
     }
 

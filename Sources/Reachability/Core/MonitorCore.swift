@@ -235,7 +235,7 @@ package struct MonitorCore: Sendable {
         hosts.keep(Set(scopes.keys.compactMap(\.host)))
         var destinations: [(scope: Scope, addresses: [IPAddress])] = []
         for scope in scopes.keys {
-            let addresses = evaluator.destinations(of: scope, host: host(of: scope) ?? [])
+            let addresses = evaluator.groups(of: scope, host: host(of: scope) ?? []).flatMap(\.self)
             scopes[scope]?.families = addresses.reduce(into: []) { $0.formUnion(FamilySet($1.family)) }
             destinations.append((scope, addresses))
         }
@@ -556,7 +556,7 @@ package struct MonitorCore: Sendable {
     /// Returns the time of the next lookup of a host, and adds the hosts that are due to an evaluation.
     private mutating func lookUpHosts(_ evaluation: inout Evaluation) -> Duration? {
         // Without a usable interface no name server can answer: being offline costs no lookups.
-        let isWorthwhile = evaluator.missingLayer(nil, .internet, table) >= .noRoute
+        let isWorthwhile = PathEvaluator.missingLayer(nil, .internet, table) >= .noRoute
         evaluation.hosts = hosts.takeDueHosts(at: evaluation.now, isWorthwhile: isWorthwhile)
         return hosts.next(isWorthwhile: isWorthwhile)
     }

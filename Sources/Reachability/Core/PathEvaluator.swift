@@ -2,22 +2,25 @@
 ///
 /// Pure.
 package struct PathEvaluator: Sendable {
-    /// The addresses that stand for the internet, per family.
-    package let representatives: [IPAddress]
+    /// The groups of addresses that stand for the internet; each is of one family.
+    package let representatives: [[IPAddress]]
 
-    package init(ipv4Representatives: [IPAddress], ipv6Representatives: [IPAddress]) {
-        representatives =
-            ipv4Representatives.filter { $0.family == .ipv4 } + ipv6Representatives.filter { $0.family == .ipv6 }
+    package init(ipv4Representatives: [[IPAddress]], ipv6Representatives: [[IPAddress]]) {
+        func groups(_ groups: [[IPAddress]], _ family: IPAddress.Family) -> [[IPAddress]] {
+            groups.map { $0.filter { $0.family == family } }.filter { !$0.isEmpty }
+        }
+        representatives = groups(ipv4Representatives, .ipv4) + groups(ipv6Representatives, .ipv6)
     }
 
-    /// Returns the destinations of a scope: a family is satisfied if all of the internet's are reachable, or one of a host's.
+    /// Returns the groups of a scope's destinations: a family is satisfied if each of its groups has a reachable member.
     ///
     /// - Parameter host: the known addresses of the scope's host.
-    package func destinations(of scope: Scope, host: [IPAddress] = []) -> [IPAddress] {
+    package func groups(of scope: Scope, host: [IPAddress] = []) -> [[IPAddress]] {
         switch scope.destination {
-        case .internet: representatives
-        case .address(let address): [Self.connected(address)]
-        case .host: host
+        case .internet: return representatives
+        case .address(let address): return [[Self.connected(address)]]
+        case .host:
+            return IPAddress.Family.allCases.map { family in host.filter { $0.family == family } }.filter { !$0.isEmpty }
         }
     }
 
@@ -29,31 +32,29 @@ package struct PathEvaluator: Sendable {
         address.family == .ipv6 && address.isUnspecified ? IPAddress(family: .ipv6, value: 1) : address
     }
 
-    /// Returns the queries about a scope; `nil` if it is bound to an interface that does not exist.
+    /// Returns the lookups about a scope, one for each group; `nil` if it is bound to an interface that does not exist.
     ///
     /// - Parameter families: the families to look up.
-    package func queries(
+    package func lookups(
         for scope: Scope, host: [IPAddress] = [], families: FamilySet = .all, _ table: InterfaceTable
-    ) -> [RouteQuery]? {
+    ) -> [Lookup]? {
         var index: UInt32?
         if let name = scope.interface {
             guard let interface = table.interface(named: name) else { return nil }
             index = interface.index
         }
-        var queries: [RouteQuery] = []
-        let destinations = destinations(of: scope, host: host)
-        // With room for further queries.
-        queries.reserveCapacity(destinations.count + 2)
-        for destination in destinations where families.contains(FamilySet(destination.family)) {
-            queries.append(
-                RouteQuery(
-                    to: destination, interface: index, mark: scope.mark, uid: scope.uid, transport: scope.transport,
-                    port: scope.port))
+        var lookups: [Lookup] = []
+        let groups = groups(of: scope, host: host)
+        lookups.reserveCapacity(groups.count)
+        for group in groups where families.contains(FamilySet(group[0].family)) {
+            let query = RouteQuery(
+                to: group[0], interface: index, mark: scope.mark, uid: scope.uid, transport: scope.transport, port: scope.port)
+            lookups.append(Lookup(query, group, prefersRemote: scope.destination == .internet))
         }
-        return queries
+        return lookups
     }
 
-    /// Returns the verdict from the answers to the lookups of ``queries(for:host:families:_:)``.
+    /// Returns the verdict from the answers to the lookups of ``lookups(for:host:families:_:)``.
     ///
     /// - Parameters:
     ///   - queries: the queries that decided; `nil` if there were none.
@@ -65,10 +66,10 @@ package struct PathEvaluator: Sendable {
         for scope: Scope, host: [IPAddress] = [], _ queries: [RouteQuery]?, _ verdicts: [RouteVerdict],
         families: FamilySet = .all, known: NetworkPath? = nil, failure: NameLookupFailure? = nil, _ table: InterfaceTable
     ) -> NetworkPath {
-        let destinations = destinations(of: scope, host: host)
-        if scope.host != nil && destinations.isEmpty { return unresolved(scope, failure, table) }
+        let groups = groups(of: scope, host: host)
+        if scope.host != nil && groups.isEmpty { return unresolved(scope, failure, table) }
         func judgement(_ family: IPAddress.Family) -> FamilyPath {
-            guard destinations.contains(where: { $0.family == family }) else { return FamilyPath() }
+            guard groups.contains(where: { $0[0].family == family }) else { return FamilyPath() }
             if let known, !families.contains(FamilySet(family)) { return known[family] }
             guard let queries else { return FamilyPath(reason: .noInterface) }
             return judge(queries, verdicts, family, scope, table)
@@ -97,44 +98,27 @@ package struct PathEvaluator: Sendable {
         return evident ?? both.compactMap(\.reason).max() ?? .noRoute
     }
 
-    /// Judges one family by all its destinations, and describes the first used one.
+    /// Judges one family by the answers of its groups, and describes the first way that leads to another machine.
     private func judge(
         _ queries: [RouteQuery], _ verdicts: [RouteVerdict], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
     ) -> FamilyPath {
-        // One reachable address of a host is enough.
-        let needsAll = scope.host == nil
-        // A representative that this machine holds is ignored, unless there is no other.
-        let answers = queries.indices.prefix(verdicts.count)
-        let hasRemote = needsAll && answers.contains { queries[$0].destination.family == family && !verdicts[$0].isLocal }
         var described: Way?
-        var missing: FamilyPath?
-        for index in answers where queries[index].destination.family == family && !(hasRemote && verdicts[index].isLocal) {
-            switch find(verdicts[index], to: queries[index], table) {
-            case .usable(let way):
-                if described == nil { described = way }
-                if !needsAll { return FamilyPath(way, table) }
-            case .refused(let reason):
-                missing = Self.later(missing, FamilyPath(reason: reason))
-                if needsAll { return FamilyPath(reason: reason) }
+        for index in queries.indices.prefix(verdicts.count) where queries[index].destination.family == family {
+            switch Self.find(verdicts[index], to: queries[index], table) {
+            case .usable(let way): if described?.route.isLocal ?? true { described = way }
+            case .refused(let reason): return FamilyPath(reason: reason)
             case .noWay:
-                var inferred = FamilyPath(reason: missingLayer(queries[index].destination, scope, table))
+                var inferred = FamilyPath(reason: Self.missingLayer(queries[index].destination, scope, table))
                 inferred.isInferred = true
-                missing = Self.later(missing, inferred)
-                if needsAll { return inferred }
+                return inferred
             }
         }
-        return described.map { FamilyPath($0, table) } ?? missing ?? FamilyPath(reason: missingLayer(nil, scope, table))
-    }
-
-    private static func later(_ one: FamilyPath?, _ other: FamilyPath) -> FamilyPath {
-        guard let one, let reason = one.reason, let otherReason = other.reason else { return other }
-        if one.isInferred != other.isInferred { return one.isInferred ? other : one }
-        return otherReason > reason ? other : one
+        return described.map { FamilyPath($0, table) } ?? FamilyPath(reason: Self.missingLayer(nil, scope, table))
     }
 
     /// Returns the path to a host without addresses; a missing lower layer is named first, because it may be the cause.
     private func unresolved(_ scope: Scope, _ failure: NameLookupFailure?, _ table: InterfaceTable) -> NetworkPath {
-        let layer = missingLayer(nil, scope, table)
+        let layer = Self.missingLayer(nil, scope, table)
         let reason = layer < .noRoute ? layer : .unresolved
         var path = NetworkPath(status: .unsatisfied)
         (path.ipv4, path.ipv6, path.offlineReason) = (FamilyPath(reason: reason), FamilyPath(reason: reason), reason)
@@ -151,12 +135,17 @@ package struct PathEvaluator: Sendable {
     }
 
     /// Judges one answer of the kernel.
-    package func judge(_ verdict: RouteVerdict, to query: RouteQuery, _ table: InterfaceTable) -> Judgement {
+    package static func judge(_ verdict: RouteVerdict, to query: RouteQuery, _ table: InterfaceTable) -> Judgement {
         switch find(verdict, to: query, table) {
         case .usable(let way): .usable(FamilyPath(way, table))
         case .refused(let reason): .refused(reason)
         case .noWay: .noWay
         }
+    }
+
+    /// Returns true if packets could be sent by this answer.
+    static func passes(_ verdict: RouteVerdict, to query: RouteQuery, _ table: InterfaceTable) -> Bool {
+        if case .usable = find(verdict, to: query, table) { true } else { false }
     }
 
     /// A judgement without a description: most answers only add to the verdict.
@@ -172,7 +161,7 @@ package struct PathEvaluator: Sendable {
         var place: Int
     }
 
-    private func find(_ verdict: RouteVerdict, to query: RouteQuery, _ table: InterfaceTable) -> Finding {
+    private static func find(_ verdict: RouteVerdict, to query: RouteQuery, _ table: InterfaceTable) -> Finding {
         guard case .route(let route) = verdict else {
             if verdict.mayLackSource, case .address(let source) = query.source, query.destination.family == .ipv4,
                 !table.holdsReady(source)
@@ -188,7 +177,7 @@ package struct PathEvaluator: Sendable {
         // A bound IPv4 socket is answered even without a route: the kernel then takes any destination to be on the link, and
         // says so by table 0 (ip_route_output_key_hash_rcu, net/ipv4/route.c). Only a point-to-point link has one other end.
         if !route.isLocal && route.table == 0 && !interface.isPointToPoint { return .noWay }
-        guard isUsable(route.source, to: query.destination, isLocal: route.isLocal, table) else {
+        guard isUsable(route, query, table) else {
             let layer = layer(of: interface, for: query.destination)
             return .refused(layer == .noRoute ? .noAddress : layer)
         }
@@ -198,13 +187,18 @@ package struct PathEvaluator: Sendable {
     /// Returns true if packets may come from the source that the kernel chose.
     ///
     /// While the only global IPv6 address awaits duplicate address detection the kernel answers `::1`, and an address may be gone
-    /// or fail between the lookup and now.
-    private func isUsable(_ source: IPAddress?, to destination: IPAddress, isLocal: Bool, _ table: InterfaceTable) -> Bool {
-        guard let source else { return false }
-        if isLocal { return source.isLoopback || table.holdsReady(source) }
+    /// or fail between the lookup and now. A router translates an IPv4 source from the link's own block (RFC 3927) for guests, but
+    /// without a router it leads no further.
+    private static func isUsable(_ route: RouteVerdict.Route, _ query: RouteQuery, _ table: InterfaceTable) -> Bool {
+        guard let source = route.source else { return false }
+        // A whole block may be local without an address of an interface (RTN_LOCAL, ip-route(8)).
+        if route.isLocal { return source.isLoopback || source == query.destination || table.holdsReady(source) }
         if source.isUnspecified || source.isLoopback { return false }
-        if source.isLinkLocal && !destination.hasLinkScope { return false }
-        return table.holdsReady(source)
+        if source.isLinkLocal && !query.destination.hasLinkScope && (source.family == .ipv6 || route.gateway == nil) {
+            return false
+        }
+        // The kernel refuses IPv4 lookups with a source that is not local (__ip_dev_find, net/ipv4/devinet.c).
+        return source.family == .ipv4 && query.source == .address(source) || table.holdsReady(source)
     }
 }
 
@@ -223,7 +217,7 @@ extension IPAddress {
 
 extension PathEvaluator {
     /// Returns the missing layer of the interface that got furthest.
-    package func missingLayer(_ destination: IPAddress?, _ scope: Scope, _ table: InterfaceTable) -> OfflineReason {
+    package static func missingLayer(_ destination: IPAddress?, _ scope: Scope, _ table: InterfaceTable) -> OfflineReason {
         var furthest = OfflineReason.noInterface
         for interface in table.all where !interface.isLoopback && (scope.interface == nil || interface.name == scope.interface) {
             furthest = max(furthest, layer(of: interface, for: destination))
@@ -232,7 +226,7 @@ extension PathEvaluator {
     }
 
     /// Returns the missing layer of one interface; `noRoute` if none is missing.
-    package func layer(of interface: NetworkInterface, for destination: IPAddress?) -> OfflineReason {
+    package static func layer(of interface: NetworkInterface, for destination: IPAddress?) -> OfflineReason {
         guard interface.isUp else { return .adminDown }
         guard interface.hasCarrier else { return .noCarrier }
         guard interface.isUsable else { return .dormant }

@@ -4,13 +4,19 @@ public import Logging
 extension ReachabilityMonitor {
     /// The limits, intervals and instruments of a monitor.
     public struct Configuration: Sendable {
-        /// The addresses that stand for the IPv4 internet; no packet is sent to them.
+        /// The groups of addresses that stand for the IPv4 internet; no packet is sent to them.
         ///
-        /// One in each half of the address space, so that a pinned host route or half of a VPN's split default is not mistaken for
-        /// the internet. IPv6 addresses in it are ignored. If it is empty, IPv4 never satisfies the internet.
-        public var ipv4Representatives: [IPAddress] = defaultIPv4Representatives
-        /// The addresses that stand for the IPv6 internet, like ``ipv4Representatives``.
-        public var ipv6Representatives: [IPAddress] = defaultIPv6Representatives
+        /// A group passes when one of its members does. A later member is asked only after the earlier ones failed, so that a host
+        /// route, a filter or a monitoring script that pins one address does not take the internet down. IPv4 is satisfied when all
+        /// groups pass. By default there is a group in each half of the address space, because half of a VPN's split default is not
+        /// the internet: 198.41.0.4, 193.0.14.129 and 192.5.5.241; 1.1.1.1, 64.6.64.6 and 45.90.28.0.
+        ///
+        /// IPv6 addresses and empty groups are ignored. Without a group, IPv4 never satisfies the internet.
+        public var ipv4Representatives: [[IPAddress]] = defaultIPv4Representatives
+        /// The groups of addresses that stand for the IPv6 internet, like ``ipv4Representatives``.
+        ///
+        /// By default 2001:503:ba3e::2:30 and 2001:7fd::1; 2801:1b8:10::b and 2001:500:2f::f.
+        public var ipv6Representatives: [[IPAddress]] = defaultIPv6Representatives
         /// The least length of an outage that ``ReachabilityMonitor/transitions`` publishes; 0 publishes every outage.
         ///
         /// Negative values are treated as 0.
@@ -64,7 +70,11 @@ extension ReachabilityMonitor {
         /// Makes the default configuration.
         public init() {}
 
-        private static let defaultIPv4Representatives = ["198.41.0.4", "1.1.1.1"].compactMap(IPAddress.init)
-        private static let defaultIPv6Representatives = ["2001:503:ba3e::2:30", "2801:1b8:10::b"].compactMap(IPAddress.init)
+        private static let defaultIPv4Representatives = [
+            ["198.41.0.4", "193.0.14.129", "192.5.5.241"], ["1.1.1.1", "64.6.64.6", "45.90.28.0"],
+        ].map { $0.compactMap(IPAddress.init) }
+        private static let defaultIPv6Representatives = [
+            ["2001:503:ba3e::2:30", "2001:7fd::1"], ["2801:1b8:10::b", "2001:500:2f::f"],
+        ].map { $0.compactMap(IPAddress.init) }
     }
 }

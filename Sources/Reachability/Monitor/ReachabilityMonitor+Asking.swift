@@ -53,10 +53,11 @@ extension ReachabilityMonitor {
 
     private func explanation(of scope: Scope, _ host: Host) throws(ReachabilityError) -> Explanation {
         let table = InterfaceTable(try dump())
-        let queries = evaluator.queries(for: scope, host: host.addresses, table)
+        let groups = evaluator.groups(of: scope, host: host.addresses)
+        let lookups = evaluator.lookups(for: scope, host: host.addresses, table)
         var steps: [(position: Int, lookup: Explanation.Lookup)] = []
         var batch = LookupBatch()
-        batch.append(queries ?? [])
+        batch.append(lookups ?? [])
         while true {
             let round = batch.nextRound()
             if round.isEmpty { break }
@@ -74,12 +75,20 @@ extension ReachabilityMonitor {
             // An earlier lookup may decide: a later one may have found nothing better.
             let deciding = own.last { steps[$0].lookup.query == query && steps[$0].lookup.verdict == verdicts[position] }
             guard let place = deciding ?? own.last else { continue }
-            steps[place].lookup.judgement = evaluator.judge(verdicts[position], to: query, table)
+            steps[place].lookup.isDecisive = true
+            steps[place].lookup.judgement = PathEvaluator.judge(verdicts[position], to: query, table)
+            // The members before or after it were asked in vain.
+            let ends = Dictionary(own.map { (steps[$0].lookup.query.destination, $0) }) { $1 }
+            for (member, end) in ends where member != query.destination {
+                let step = steps[end].lookup
+                steps[end].lookup.judgement = PathEvaluator.judge(step.verdict, to: step.query, table)
+            }
+            steps[place].lookup.notAsked = groups[position].filter { ends[$0] == nil }
         }
         var path = evaluator.path(
-            for: scope, host: host.addresses, queries.map { _ in decisive }, verdicts, failure: host.failure, table)
+            for: scope, host: host.addresses, lookups.map { _ in decisive }, verdicts, failure: host.failure, table)
         try read(RouteDetails(of: path, decisive, verdicts), into: &path)
-        let layers = table.all.filter { !$0.isLoopback }.map { ($0.index, evaluator.layer(of: $0, for: nil)) }
+        let layers = table.all.filter { !$0.isLoopback }.map { ($0.index, PathEvaluator.layer(of: $0, for: nil)) }
         let ordered = steps.indices.sorted { (steps[$0].position, $0) < (steps[$1].position, $1) }
         return Explanation(
             scope: scope, path: path, interfaces: table.all, lookups: ordered.map { steps[$0].lookup },
@@ -116,9 +125,9 @@ extension ReachabilityMonitor {
         // For many scopes the additional lookups would cost more than the saved round.
         var batch = LookupBatch(expecting: evaluation.scopes.count == 1 ? table.firstIPv4Source : nil)
         let haveQueries = evaluation.scopes.map { entry in
-            let queries = evaluator.queries(for: entry.scope, host: entry.host, families: entry.families, table)
-            batch.append(queries ?? [])
-            return queries != nil
+            let lookups = evaluator.lookups(for: entry.scope, host: entry.host, families: entry.families, table)
+            batch.append(lookups ?? [])
+            return lookups != nil
         }
         run(&batch, table)
         for place in evaluation.scopes.indices {
@@ -164,13 +173,13 @@ extension ReachabilityMonitor {
     ) throws(ReachabilityError) -> NetworkPath? {
         var entry = entry
         var batch = LookupBatch()
-        let queries = evaluator.queries(for: entry.scope, host: entry.host, table)
-        if queries == nil && isLive { return nil }
-        batch.append(queries ?? [])
+        let lookups = evaluator.lookups(for: entry.scope, host: entry.host, table)
+        if lookups == nil && isLive { return nil }
+        batch.append(lookups ?? [])
         run(&batch, table)
         let (decisive, verdicts) = try batch.decision(about: 0)
         if isLive, !verdicts.allSatisfy(table.knows) { return nil }
-        judge(&entry, queries.map { _ in decisive }, verdicts, table)
+        judge(&entry, lookups.map { _ in decisive }, verdicts, table)
         guard var path = entry.path else { return nil }
         try read(entry.details, into: &path)
         return path
@@ -272,8 +281,12 @@ package struct Explanation: Sendable {
         package var verdict: RouteVerdict
         /// The table's entry, if there is a route.
         package var match: RouteVerdict?
-        /// The judgement of the answer; `nil` if the next lookup, with a source, decides instead.
+        /// The judgement of the answer; `nil` if the next lookup, with a source, counts instead.
         package var judgement: PathEvaluator.Judgement?
+        /// True if this answer decides about its group of destinations.
+        package var isDecisive = false
+        /// The members of the group that were not asked, because this one passes.
+        package var notAsked: [IPAddress] = []
     }
 
     package var scope: Scope
@@ -296,7 +309,7 @@ extension ReachabilityMonitor {
         if let failure = path.nameLookupFailure { return "\(failure) (\(reason.rawValue))" }
         let culprit = table.all.filter { interface in
             !interface.isLoopback && (scope.interface == nil || interface.name == scope.interface)
-                && evaluator.layer(of: interface, for: nil) == reason
+                && PathEvaluator.layer(of: interface, for: nil) == reason
         }.likeliest
         return "\(reason.sentence(about: culprit?.name ?? scope.interface)) (\(reason.rawValue))"
     }

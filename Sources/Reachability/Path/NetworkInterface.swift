@@ -126,12 +126,16 @@ public struct NetworkInterface: Hashable, Sendable {
     /// True for the loopback device.
     public var isLoopback: Bool { kind == .loopback }
 
-    /// True if packets can leave through it: up, with carrier, and operational or of unknown state.
+    /// True if packets can leave through it: up, with carrier, and not dormant, under test or gone.
     ///
-    /// The flags alone do not tell: IFF_RUNNING and the operational state lag behind the carrier
-    /// (docs/networking/operstates.rst).
+    /// `down` and `lowerLayerDown` beside a carrier are old: the kernel updates the operational state up to 1 s after the carrier
+    /// (linkwatch_nextevent, net/core/link_watch.c; docs/networking/operstates.rst).
     public var isUsable: Bool {
-        isUp && hasCarrier && (operationalState == .up || operationalState == .unknown)
+        guard isUp && hasCarrier else { return false }
+        return switch operationalState {
+        case .dormant, .testing, .notPresent: false
+        case .unknown, .down, .lowerLayerDown, .up: true
+        }
     }
 
     /// The index and name.

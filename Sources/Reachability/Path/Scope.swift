@@ -84,7 +84,7 @@ public struct Scope: Hashable, Sendable, CustomStringConvertible {
         case .host(let name): text = name
         }
         if let interface { text += "%\(interface)" }
-        if let mark { text += " mark \(mark)" }
+        if let mark { text += " mark 0x\(String(mark, radix: 16))" }
         if let uid { text += " uid \(uid)" }
         switch transport {
         case .tcp: if let port { text += " port \(port)" }

@@ -95,7 +95,8 @@ struct EvidenceChain: Hashable {
             return summary(of: Array(Set(explanation.lookups.map { "\($0.query.destination)" })).sorted())
         case .route:
             let version: IPAddress.Family = path.ipv4.isSatisfied ? .ipv4 : .ipv6
-            let destination = explanation.lookups.map(\.query.destination).first { $0.family == version }
+            let destination = explanation.lookups.first { $0.isDecisive && $0.query.destination.family == version }?.query
+                .destination
             let prefix = destination.flatMap { destination in family.prefixLength.map { IPPrefix(destination, length: $0) } }
             let table = family.table.map { "table \(RouteNames.table($0) ?? "\($0)")" }
             return [prefix.map { "\($0)" }, table, family.metric.map { "metric \($0)" }].compactMap(\.self).joined(separator: ", ")

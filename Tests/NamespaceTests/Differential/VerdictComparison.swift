@@ -5,8 +5,8 @@ import ReachabilityTesting
 /// A comparison of the verdicts of a namespace and its model.
 struct VerdictComparison {
     private static let evaluator = PathEvaluator(
-        ipv4Representatives: ["198.41.0.4", "1.1.1.1"].compactMap { IPAddress($0) },
-        ipv6Representatives: ["2001:503:ba3e::2:30", "2801:1b8:10::b"].compactMap { IPAddress($0) })
+        ipv4Representatives: PathOracle.internet.map { $0.compactMap { IPAddress($0) } },
+        ipv6Representatives: PathOracle.internet.map { $0.compactMap { IPAddress($0) } })
 
     /// The compared scopes: the internet for different sockets, destinations of routes, and neighbours.
     static let scopes: [Scope] = {
@@ -44,9 +44,9 @@ struct VerdictComparison {
 
     /// Returns the difference between the verdicts about a scope; `nil` if they agree.
     func difference(_ scope: Scope) throws -> String? {
-        guard let queries = Self.evaluator.queries(for: scope, table) else { return nil }
+        guard let groups = Self.evaluator.lookups(for: scope, table) else { return nil }
         var lookups = LookupBatch()
-        lookups.append(queries)
+        lookups.append(groups)
         while true {
             let round = lookups.nextRound()
             if round.isEmpty { break }
@@ -93,9 +93,15 @@ struct VerdictComparison {
         let view = try await KernelView.taken(of: Array(Set(checkedScopes.flatMap(\.targets))), in: twins.near)
         let oracle = PathOracle(view: view)
         for checked in checkedScopes {
-            guard let queries = Self.evaluator.queries(for: checked.scope, table), !queries.contains(where: mayBeForgotten) else {
-                continue
+            guard let lookups = Self.evaluator.lookups(for: checked.scope, table) else { continue }
+            let queries = zip(lookups, Self.evaluator.groups(of: checked.scope)).flatMap { lookup, group in
+                group.map { member in
+                    var query = lookup.query
+                    query.destination = member
+                    return query
+                }
             }
+            if queries.contains(where: mayBeForgotten) { continue }
             for (query, target) in zip(queries, checked.targets) {
                 guard let connection = view.connections[target] else { return "no socket was connected for \(target)" }
                 let modelled = kernel.answers(to: query.from(.selected)).map(Self.connection)
@@ -104,7 +110,7 @@ struct VerdictComparison {
                 }
             }
             // The source of another user's IPv6 socket is unknown.
-            let path = try path(to: checked.scope, queries)
+            let path = try path(to: checked.scope, lookups)
             let verdicts = oracle.verdicts(checked)
             let isAgreed =
                 checked.scope.uid == nil
@@ -122,22 +128,22 @@ struct VerdictComparison {
         }
     }
 
-    private func path(to scope: Scope, _ queries: [RouteQuery]) throws -> NetworkPath {
-        var lookups = LookupBatch()
-        lookups.append(queries)
+    private func path(to scope: Scope, _ lookups: [Lookup]) throws -> NetworkPath {
+        var batch = LookupBatch()
+        batch.append(lookups)
         while true {
-            let round = lookups.nextRound()
+            let round = batch.nextRound()
             if round.isEmpty { break }
-            lookups.accept(twins.kernel.routes(to: round), table)
+            batch.accept(twins.kernel.routes(to: round), table)
         }
-        let (decisive, verdicts) = try lookups.decision(about: 0)
+        let (decisive, verdicts) = try batch.decision(about: 0)
         return Self.evaluator.path(for: scope, decisive, verdicts, table)
     }
 
     /// The monitor's expected path of the internet; `nil` if the kernel may choose among next hops.
     var expectedPath: String? {
         var lookups = LookupBatch()
-        lookups.append(Self.evaluator.queries(for: .internet, modelTable) ?? [])
+        lookups.append(Self.evaluator.lookups(for: .internet, modelTable) ?? [])
         while true {
             let round = lookups.nextRound()
             if round.isEmpty { break }

@@ -7,23 +7,28 @@ import Reachability
 ///
 /// Shares no code and no method with the monitor's verdict, so that they share no mistakes.
 struct PathOracle {
-    /// A scope and its destinations: one family is enough.
+    /// The groups that stand for the internet.
+    static let internet = [
+        ["198.41.0.4", "193.0.14.129", "192.5.5.241"], ["1.1.1.1", "64.6.64.6", "45.90.28.0"],
+        ["2001:503:ba3e::2:30", "2001:7fd::1"], ["2801:1b8:10::b", "2001:500:2f::f"],
+    ]
+
+    /// A scope and the groups of its destinations: one family is enough.
     ///
-    /// A family needs all of its destinations, a host any of them.
+    /// A family needs one member of each of its groups.
     struct CheckedScope: Hashable, Sendable {
         var scope: Scope
-        var destinations: [String]
-        var needsAll = true
+        var groups: [[String]]
 
-        var targets: [SocketTarget] { destinations.map { SocketTarget($0, as: scope) } }
+        var targets: [SocketTarget] { groups.joined().map { SocketTarget($0, as: scope) } }
         var name: String { scope.description }
 
         init(_ scope: Scope) {
             self.scope = scope
             switch scope.destination {
-            case .internet: destinations = ["198.41.0.4", "1.1.1.1", "2001:503:ba3e::2:30", "2801:1b8:10::b"]
-            case .address(let address): destinations = [address.description]
-            case .host: (destinations, needsAll) = ([], false)
+            case .internet: groups = PathOracle.internet
+            case .address(let address): groups = [[address.description]]
+            case .host: groups = []
             }
         }
     }
@@ -53,14 +58,15 @@ struct PathOracle {
         if let host = scope.host {
             let found = try await Child.run(["getent", "ahosts", host], allowFailure: true).output
             let addresses = found.split(separator: "\n").compactMap { $0.split(separator: " ").first.map(String.init) }
-            checked.destinations = Array(Set(addresses)).sorted()
+            let sorted = Set(addresses).sorted()
+            checked.groups = [sorted.filter { !$0.contains(":") }, sorted.filter { $0.contains(":") }].filter { !$0.isEmpty }
         }
         return PathOracle(view: try await .taken(of: checked.targets, in: namespace)).verdicts(checked)
     }
 
     /// Returns the possible verdicts about a scope: one, unless the kernel's answers vary.
     func verdicts(_ checked: CheckedScope) -> Set<Verdict> {
-        if checked.destinations.isEmpty {
+        if checked.groups.isEmpty {
             let layer = missing(nil, checked.scope.interface)
             let reason = Self.rank(layer) < Self.rank("noRoute") ? layer : "unresolved"
             let family = Verdict.Family(reason: reason)
@@ -94,21 +100,23 @@ struct PathOracle {
         return Array(Set(combinations.map { family(checked, $0) }))
     }
 
-    /// Returns a family's verdict: the first destination's if enough are good; otherwise the first bad one's, or a host's worst.
+    /// Returns a family's verdict: the way of its first group with another machine, or what the first bad group lacks.
     private func family(_ checked: CheckedScope, _ answers: [(target: SocketTarget, answer: KernelView.Answer)]) -> Family {
-        // The machine's own addresses are excluded unless there are no others.
-        let remote = checked.needsAll ? answers.filter { !isLocal($0.answer) } : []
-        var ways: [String] = []
-        var lacks: [Lack] = []
-        for (target, answer) in remote.isEmpty ? answers : remote {
-            switch outcome(target, answer) {
-            case .success(let way): ways.append(way)
-            case .failure(let lack): lacks.append(lack)
+        var ways: [(text: String, isLocal: Bool)] = []
+        for group in checked.groups {
+            let members = answers.filter { group.contains($0.target.destination) }
+            if members.isEmpty { continue }
+            // The machine's own addresses do not stand for the internet unless there are no others.
+            let remote = checked.scope.destination == .internet ? members.filter { !isLocal($0.answer) } : []
+            let outcomes = (remote.isEmpty ? members : remote).map { outcome($0.target, $0.answer) }
+            let way = outcomes.lazy.compactMap { if case .success(let way) = $0 { way } else { nil } }.first
+            if let way {
+                ways.append((way, remote.isEmpty))
+            } else if case .failure(let lack) = outcomes[0] {
+                return Family(verdict: Verdict.Family(reason: lack.reason), lack: lack)
             }
         }
-        if let way = ways.first, lacks.isEmpty || !checked.needsAll { return Family(verdict: Verdict.Family(way: way)) }
-        let lack = checked.needsAll ? lacks.first : Self.worst(lacks)
-        return Family(verdict: Verdict.Family(reason: lack?.reason), lack: lack)
+        return Family(verdict: Verdict.Family(way: (ways.first { !$0.isLocal } ?? ways.first)?.text))
     }
 
     private func isLocal(_ answer: KernelView.Answer) -> Bool {
@@ -146,14 +154,19 @@ struct PathOracle {
 
     private func isWorking(_ link: KernelView.Link) -> Bool {
         let flags = link.flags ?? []
-        return flags.contains("UP") && flags.contains("LOWER_UP") && ["UP", "UNKNOWN"].contains(link.operstate)
+        return flags.contains("UP") && flags.contains("LOWER_UP") && !Self.stoppingStates.contains(link.operstate ?? "NOTPRESENT")
     }
 
+    /// The states in which an interface with a carrier passes no packets.
+    private static let stoppingStates = ["DORMANT", "TESTING", "NOTPRESENT"]
+
     private func isGood(_ source: String, _ target: SocketTarget, _ way: KernelView.Way) -> Bool {
-        let isHeld = view.links.flatMap { $0.addresses ?? [] }.contains { $0.local == source && $0.isReady }
+        // connect(2) has bound the socket to it; over IPv6 that may have been the address of another moment.
+        let isHeld = !target.isIPv6 || view.links.flatMap { $0.addresses ?? [] }.contains { $0.local == source && $0.isReady }
         if source == "::1" || source.hasPrefix("127.") { return way.isLocal }
-        if way.isLocal || target.hasLinkScope { return isHeld }
-        return isHeld && !source.hasPrefix("fe80:") && !source.hasPrefix("169.254.")
+        if way.isLocal { return isHeld || source == target.destination }
+        if target.hasLinkScope { return isHeld }
+        return isHeld && !source.hasPrefix("fe80:") && !(source.hasPrefix("169.254.") && way.gateway == nil)
     }
 
     /// Returns the layer at which the interface that got furthest stops.
@@ -167,7 +180,7 @@ struct PathOracle {
         let flags = link.flags ?? []
         if !flags.contains("UP") { return "adminDown" }
         if !flags.contains("LOWER_UP") { return "noCarrier" }
-        if !["UP", "UNKNOWN"].contains(link.operstate) { return "dormant" }
+        if Self.stoppingStates.contains(link.operstate ?? "NOTPRESENT") { return "dormant" }
         let held = (link.addresses ?? []).filter { address in
             guard let target else { return true }
             let isLinkLocal = address.local?.hasPrefix("fe80:") == true || address.local?.hasPrefix("169.254.") == true

@@ -3,7 +3,7 @@ import Reachability
 import Testing
 
 @Suite struct LayerTests {
-    private let evaluator = PathEvaluator(ipv4Representatives: [ip("1.1.1.1")], ipv6Representatives: [])
+    private let evaluator = PathEvaluator(ipv4Representatives: [[ip("1.1.1.1")]], ipv6Representatives: [])
 
     private func reason(_ interfaces: [NetworkInterface]) -> OfflineReason? {
         evaluator.path(for: .internet, [RouteAnswer(ip("1.1.1.1"), .refused(errno: ENETUNREACH))], InterfaceTable(interfaces))

@@ -107,7 +107,7 @@ import Testing
     ) -> (decision: Result<[RouteVerdict], ReachabilityError>, decisive: [RouteQuery], rounds: [Int]) {
         let table = InterfaceTable([.loopback, .cable])
         var batch = LookupBatch(expecting: source)
-        batch.append(queries)
+        batch.append(queries.map { Lookup($0) })
         var rounds: [Int] = []
         while true {
             let round = batch.nextRound()
@@ -299,15 +299,79 @@ import Testing
         #expect(result.error == nil && result.verdict == .through() && result.decisive == .unspecified)
     }
 
+    // MARK: - Groups
+
+    private static let members = ["198.41.0.4", "193.0.14.129", "192.5.5.241"].map(ip)
+
+    /// Asks a group over IPv4 and returns the members that were asked, the one that decided, and its verdict.
+    private func ask(
+        prefersRemote: Bool = true, _ answers: [RouteVerdict]
+    ) throws -> (asked: [IPAddress], decisive: IPAddress, verdict: RouteVerdict) {
+        let table = InterfaceTable([.loopback, .cable])
+        var batch = LookupBatch(expecting: ip("192.0.2.10"))
+        batch.append([Lookup(RouteQuery(to: Self.members[0]), Self.members, prefersRemote: prefersRemote)])
+        var asked: [IPAddress] = []
+        while case let round = batch.nextRound(), let first = round.first {
+            if asked.last != first.destination { asked.append(first.destination) }
+            let answer = answers[try #require(Self.members.firstIndex(of: first.destination))]
+            batch.accept(round.map { _ in .success(answer) }, table)
+        }
+        let (queries, verdicts) = try batch.decision(about: 0)
+        #expect(queries.count == 1 && verdicts.count == 1)
+        return (asked, queries[0].destination, verdicts[0])
+    }
+
+    private static let blackhole = RouteVerdict.refused(errno: EINVAL)
+    private static let missing = RouteVerdict.refused(errno: ENETUNREACH)
+    private static let own = RouteVerdict.through(1, via: nil, from: "127.0.0.1", isLocal: true)
+
+    @Test func laterMembersAreAskedOnlyAfterAFailure() throws {
+        let first = try ask([.through(), Self.blackhole, Self.blackhole])
+        #expect(first.asked == [Self.members[0]] && first.verdict == .through())
+        let second = try ask([Self.blackhole, .through(via: "192.0.2.2"), Self.blackhole])
+        #expect(second.asked == Array(Self.members.prefix(2)))
+        #expect(second.decisive == Self.members[1] && second.verdict == .through(via: "192.0.2.2"))
+    }
+
+    @Test func unusableWayIsAFailureOfItsMember() throws {
+        // A pin to another uplink that has gone.
+        let result = try ask([.through(9), .through(), .through()])
+        #expect(result.asked.count == 2 && result.decisive == Self.members[1])
+    }
+
+    @Test func firstMemberDescribesAFailedGroup() throws {
+        let result = try ask([Self.missing, Self.blackhole, Self.blackhole])
+        #expect(result.asked == Self.members && result.decisive == Self.members[0] && result.verdict == Self.missing)
+    }
+
+    @Test func memberThatWasNotRecordedIsLeftOut() throws {
+        var lookup = Lookup(RouteQuery(to: Self.members[0]), Self.members)
+        try lookup.accept(.success(Self.blackhole), InterfaceTable([.cable]))
+        try lookup.accept(.failure(ReachabilityError(.notRecorded, operation: "RTM_GETROUTE")), InterfaceTable([.cable]))
+        #expect(lookup.isDone && lookup.query.destination == Self.members[0] && lookup.verdict == Self.blackhole)
+        var other = Lookup(RouteQuery(to: Self.members[0]), Self.members)
+        try other.accept(.success(Self.blackhole), InterfaceTable([.cable]))
+        let failure = ReachabilityError(.requestFailed, errno: ENOBUFS, operation: "RTM_GETROUTE")
+        #expect(throws: failure) { try other.accept(.failure(failure), InterfaceTable([.cable])) }
+    }
+
+    @Test func heldMemberIsPassedOver() throws {
+        #expect(try ask([Self.own, .through(), Self.missing]).decisive == Self.members[1])
+        #expect(try ask([Self.own, Self.missing, Self.blackhole]).verdict == Self.missing)
+        #expect(try ask([Self.missing, Self.own, Self.own]).verdict == Self.missing)
+        #expect(try ask([Self.own, Self.own, Self.own]).verdict == Self.own)
+        #expect(try ask(prefersRemote: false, [Self.missing, Self.own, .through()]).verdict == Self.own)
+    }
+
     // MARK: - Several scopes
 
     @Test func roundHasOnlyOpenQueries() throws {
         let table = InterfaceTable([.loopback, .cable])
         var batch = LookupBatch()
-        batch.append([Self.ipv4, Self.ipv6])
+        batch.append([Self.ipv4, Self.ipv6].map { Lookup($0) })
         batch.append([])
-        batch.append([RouteQuery(to: ip("1.1.1.1"))])
-        batch.append([RouteQuery(to: ip("9.9.9.9"))])
+        batch.append([Lookup(RouteQuery(to: ip("1.1.1.1")))])
+        batch.append([Lookup(RouteQuery(to: ip("9.9.9.9")))])
         #expect(
             batch.nextRound().map(\.destination) == [ip("198.41.0.4"), ip("2001:503:ba3e::2:30"), ip("1.1.1.1"), ip("9.9.9.9")])
         let failure = ReachabilityError(.requestFailed, errno: ENOBUFS, operation: "RTM_GETROUTE")
@@ -325,8 +389,8 @@ import Testing
 
     @Test func missingAnswersFailTheirScopes() throws {
         var batch = LookupBatch()
-        batch.append([RouteQuery(to: ip("1.1.1.1"))])
-        batch.append([RouteQuery(to: ip("9.9.9.9"))])
+        batch.append([Lookup(RouteQuery(to: ip("1.1.1.1")))])
+        batch.append([Lookup(RouteQuery(to: ip("9.9.9.9")))])
         _ = batch.nextRound()
         batch.accept([.success(.refused(errno: EACCES))], InterfaceTable([.cable]))
         #expect(batch.nextRound().isEmpty)

@@ -4,8 +4,8 @@ import Testing
 
 @Suite struct PathEvaluatorTests {
     private let evaluator = PathEvaluator(
-        ipv4Representatives: [ip("198.41.0.4"), ip("1.1.1.1")],
-        ipv6Representatives: [ip("2001:503:ba3e::2:30"), ip("2801:1b8:10::b")])
+        ipv4Representatives: [[ip("198.41.0.4"), ip("193.0.14.129")], [ip("1.1.1.1"), ip("64.6.64.6")]],
+        ipv6Representatives: [[ip("2001:503:ba3e::2:30")], [ip("2801:1b8:10::b")]])
 
     /// The verdict about the internet when all lookups of a family get the same answer.
     private func internet(
@@ -13,8 +13,8 @@ import Testing
         _ interfaces: [NetworkInterface] = [.loopback, .cable]
     ) -> NetworkPath {
         let table = InterfaceTable(interfaces)
-        let answers = (evaluator.queries(for: .internet, table) ?? []).map {
-            RouteAnswer($0.destination, $0.destination.family == .ipv4 ? ipv4 : ipv6)
+        let answers = (evaluator.lookups(for: .internet, table) ?? []).map(\.query.destination).map {
+            RouteAnswer($0, $0.family == .ipv4 ? ipv4 : ipv6)
         }
         return evaluator.path(for: .internet, answers, table)
     }
@@ -80,10 +80,10 @@ import Testing
     }
 
     @Test(arguments: [
-        (NetworkInterface.OperationalState.up, true), (.unknown, true), (.dormant, false), (.lowerLayerDown, false), (.down, false),
+        (NetworkInterface.OperationalState.up, true), (.unknown, true), (.dormant, false), (.lowerLayerDown, true), (.down, true),
         (.testing, false), (.notPresent, false),
     ])
-    func onlyAnOperationalInterfaceSatisfies(state: NetworkInterface.OperationalState, isUsable: Bool) {
+    func onlyThreeStatesStopAnInterfaceWithCarrier(state: NetworkInterface.OperationalState, isUsable: Bool) {
         var cable = NetworkInterface.cable
         cable.operationalState = state
         let path = internet([.loopback, cable])
@@ -99,8 +99,32 @@ import Testing
     func aSourceThatCannotBeUsedDoesNotSatisfy(source: String) {
         var cable = NetworkInterface.cable
         cable.addresses.append(held("169.254.1.1/16"))
-        #expect(internet(ipv4: .through(from: source), [.loopback, cable]).status == .unsatisfied)
+        #expect(internet(ipv4: .through(via: nil, from: source), [.loopback, cable]).status == .unsatisfied)
         #expect(internet(ipv4: .through(from: nil), [.loopback, cable]).status == .unsatisfied)
+    }
+
+    @Test func linkLocalIPv4SourceNeedsAGateway() {
+        var cable = NetworkInterface.cable
+        cable.addresses = [held("169.254.1.1/30"), held("fe80::10/64")]
+        #expect(internet(ipv4: .through(via: "169.254.1.2", from: "169.254.1.1"), [.loopback, cable]).isSatisfied)
+        let zeroconf = internet(ipv4: .through(via: nil, from: "169.254.1.1"), [.loopback, cable])
+        #expect(zeroconf.offlineReason == .noAddress)
+        let other = internet(
+            ipv4: .refused(errno: ENETUNREACH), ipv6: .through(via: "fe80::1", from: "fe80::10"), [.loopback, cable])
+        #expect(other.status == .unsatisfied, "RFC 4291: routers do not forward it")
+    }
+
+    @Test func blockThatIsLocalByRouteIsHeld() {
+        let table = InterfaceTable([.loopback, .cable])
+        for address in ["198.51.100.7", "2001:db8:7::7"].map(ip) {
+            let own = RouteVerdict.route(RouteVerdict.Route(interface: 1, source: address, table: 255, isLocal: true))
+            #expect(evaluator.path(for: .address(address), [RouteAnswer(address, own)], table).isSatisfied)
+        }
+        let answer = RouteAnswer(ip("203.0.113.1"), .through(from: "198.51.100.7"), source: "198.51.100.7")
+        #expect(evaluator.path(for: .address(ip("203.0.113.1")), [answer], table).isSatisfied)
+        // The kernel does not confirm IPv6 sources.
+        let other = RouteAnswer(ip("2001:db8:9::9"), .through(via: "fe80::1", from: "2001:db8:7::7"), source: "2001:db8:7::7")
+        #expect(!evaluator.path(for: .address(ip("2001:db8:9::9")), [other], table).isSatisfied)
     }
 
     @Test func tentativeSourceIsUsableOnlyIfOptimistic() {
@@ -162,9 +186,9 @@ import Testing
         scope.mark = 7
         scope.uid = 1000
         scope.interface = "cable0"
-        let queries = try #require(evaluator.queries(for: scope, InterfaceTable([.cable])))
-        #expect(queries == [RouteQuery(to: ip("203.0.113.1"), interface: 2, mark: 7, uid: 1000)])
-        #expect(evaluator.queries(for: scope, InterfaceTable([.loopback])) == nil)
+        let queries = try #require(evaluator.lookups(for: scope, InterfaceTable([.cable])))
+        #expect(queries.map(\.query) == [RouteQuery(to: ip("203.0.113.1"), interface: 2, mark: 7, uid: 1000)])
+        #expect(evaluator.lookups(for: scope, InterfaceTable([.loopback])) == nil)
         #expect(evaluator.path(for: scope, nil, InterfaceTable([.loopback])).offlineReason == .noInterface)
     }
 
@@ -177,7 +201,7 @@ import Testing
     }
 
     @Test func internetNeedsRepresentatives() {
-        let empty = PathEvaluator(ipv4Representatives: [], ipv6Representatives: [ip("1.1.1.1")])
+        let empty = PathEvaluator(ipv4Representatives: [], ipv6Representatives: [[ip("1.1.1.1")], []])
         let path = empty.path(for: .internet, [], InterfaceTable([.cable]))
         #expect(path.status == .unsatisfied && path.offlineReason == .noRoute)
     }
@@ -261,8 +285,8 @@ import Testing
 
     @Test func unspecifiedAddressesAreThisHost() throws {
         let table = InterfaceTable([.loopback])
-        #expect(evaluator.queries(for: .address(ip("::")), table)?.map(\.destination) == [ip("::1")])
-        #expect(evaluator.queries(for: .address(ip("0.0.0.0")), table)?.map(\.destination) == [ip("0.0.0.0")])
+        #expect(evaluator.lookups(for: .address(ip("::")), table)?.map(\.query.destination) == [ip("::1")])
+        #expect(evaluator.lookups(for: .address(ip("0.0.0.0")), table)?.map(\.query.destination) == [ip("0.0.0.0")])
         // The kernel answers about 0.0.0.0 without a table.
         let own = RouteVerdict.route(RouteVerdict.Route(interface: 1, source: ip("127.0.0.1"), table: 0, isLocal: true))
         #expect(evaluator.path(for: .address(ip("0.0.0.0")), [RouteAnswer(ip("0.0.0.0"), own)], table).isSatisfied)
@@ -270,8 +294,12 @@ import Testing
 
     @Test func queriesCarryTransportAndPort() throws {
         var scope = Scope.internet
-        #expect(evaluator.queries(for: scope, InterfaceTable())?.allSatisfy { $0.transport == .tcp && $0.port == nil } == true)
+        #expect(
+            evaluator.lookups(for: scope, InterfaceTable())?.allSatisfy { $0.query.transport == .tcp && $0.query.port == nil }
+                == true)
         (scope.transport, scope.port) = (.udp, 53)
-        #expect(evaluator.queries(for: scope, InterfaceTable())?.allSatisfy { $0.transport == .udp && $0.port == 53 } == true)
+        #expect(
+            evaluator.lookups(for: scope, InterfaceTable())?.allSatisfy { $0.query.transport == .udp && $0.query.port == 53 }
+                == true)
     }
 }

@@ -6,7 +6,8 @@ import Testing
 /// The watched addresses that the source receives.
 @Suite(.timeLimit(.minutes(10))) struct WatchedDestinationsTests {
     private static let representatives: Set<IPAddress> = [
-        ip("198.41.0.4"), ip("1.1.1.1"), ip("2001:503:ba3e::2:30"), ip("2801:1b8:10::b"),
+        ip("198.41.0.4"), ip("193.0.14.129"), ip("192.5.5.241"), ip("1.1.1.1"), ip("64.6.64.6"), ip("45.90.28.0"),
+        ip("2001:503:ba3e::2:30"), ip("2001:7fd::1"), ip("2801:1b8:10::b"), ip("2001:500:2f::f"),
     ]
 
     @Test func sourceWatchesAddressesBeforeTheirLookup() async throws {
