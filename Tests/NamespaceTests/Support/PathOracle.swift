@@ -163,6 +163,7 @@ struct PathOracle {
     private func isGood(_ source: String, _ target: SocketTarget, _ way: KernelView.Way) -> Bool {
         // connect(2) has bound the socket to it; over IPv6 that may have been the address of another moment.
         let isHeld = !target.isIPv6 || view.links.flatMap { $0.addresses ?? [] }.contains { $0.local == source && $0.isReady }
+        if source == "0.0.0.0" { return false }
         if source == "::1" || source.hasPrefix("127.") { return way.isLocal }
         if way.isLocal { return isHeld || source == target.destination }
         if target.hasLinkScope { return isHeld }
