@@ -62,8 +62,10 @@ bool cnl_decode_link(const struct nlmsghdr *header, cnl_message *message) {
     if (fixed->ifi_family != AF_UNSPEC) { return true; }
     struct nlattr *table[LAST_OF_LINK + 1];
     if (!cnl_parse_message(header, sizeof *fixed, table, LAST_OF_LINK, link_policy)) { return false; }
-    // Wireless extensions send their own events as RTM_NEWLINK without a name (net/wireless/wext-core.c): no change of the link.
-    if (table[IFLA_WIRELESS] != NULL && fixed->ifi_change == 0 && table[IFLA_IFNAME] == NULL) { return true; }
+    // A message about the whole link always has these (rtnl_fill_ifinfo, net/core/rtnetlink.c). One without them says nothing about
+    // its state: wireless extensions send their own events as RTM_NEWLINK (rtnetlink_ifinfo_prep, net/wireless/wext-core.c).
+    const bool is_whole = table[IFLA_OPERSTATE] != NULL && table[IFLA_CARRIER_CHANGES] != NULL;
+    if (header->nlmsg_type == RTM_NEWLINK && !is_whole) { return true; }
     if (fixed->ifi_index <= 0 || table[IFLA_IFNAME] == NULL) { return false; }
     cnl_link *link = &message->link;
     link->index = (uint32_t)fixed->ifi_index;
@@ -71,6 +73,7 @@ bool cnl_decode_link(const struct nlmsghdr *header, cnl_message *message) {
     link->hardware_type = fixed->ifi_type;
     link->master = cnl_u32(table[IFLA_MASTER], 0);
     link->carrier_changes = cnl_u32(table[IFLA_CARRIER_CHANGES], 0);
+    // RTM_DELLINK alone may lack it.
     if (table[IFLA_OPERSTATE] != NULL) { link->operational_state = *(const uint8_t *)cnl_payload(table[IFLA_OPERSTATE]); }
     read_hardware_address(table[IFLA_ADDRESS], link);
     copy_text(link->name, sizeof link->name, table[IFLA_IFNAME]);

@@ -16,10 +16,12 @@ struct Frame {
 
     static func link(
         type: UInt16 = 16, family: UInt8 = 0, hardware: UInt16 = 1, index: Int32 = 7, flags: UInt32 = 0x1_1043,
-        change: UInt32 = .max, _ attributes: [Attribute]
+        change: UInt32 = .max, isWhole: Bool = true, _ attributes: [Attribute]
     ) -> [UInt8] {
         let fixed = [family, 0] + raw(hardware) + raw(index) + raw(flags) + raw(change)
-        return Frame(type: type, fixed: fixed, attributes).bytes
+        // The kernel sends the operational state and the carrier changes with each whole message; the first of two counts last.
+        let state = isWhole ? [Attribute(16, [6]), Attribute(35, 0)] : []
+        return Frame(type: type, fixed: fixed, state + attributes).bytes
     }
 
     static func address(

@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test func absentAttributesAreZero() throws {
-        let link = try #require(decodeOne(Frame.link([name]))).link
+        let link = try #require(decodeOne(Frame.link(type: 17, isWhole: false, [name]))).link
         #expect(link.carrier_changes == 0 && link.operational_state == 0 && link.master == 0 && link.kindText.isEmpty)
     }
 
@@ -49,11 +49,22 @@ import Testing
         #expect(message.link.index == 0)
     }
 
-    @Test func wirelessEventsAreIgnored() {
-        let wireless = Attribute(11, [1, 2, 3, 4])
-        #expect(kinds(Frame.link(change: 0, [wireless])) == [CNL_OTHER])
-        #expect(kinds(Frame.link(change: 0, [wireless, name])) == [CNL_LINK])
-        #expect(kinds(Frame.link(change: 1, [wireless])) == [CNL_MALFORMED])
+    /// The end of a scan, as kernel 6.12 announces it.
+    private static let scan: [UInt8] = [
+        0x40, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0x43, 0x10, 1, 0, 0, 0, 0, 0,
+        0x0A, 0, 3, 0, 0x77, 0x6C, 0x61, 0x6E, 0x30, 0, 0, 0, 0x14, 0, 0x0B, 0, 0x10, 0, 0x19, 0x8B, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0,
+    ]
+
+    @Test func partialMessagesAreIgnored() {
+        #expect(kinds(Self.scan) == [CNL_OTHER])
+        let (state, changes) = (Attribute(16, [6]), Attribute(35, 3))
+        for partial in [[], [state], [changes]] {
+            #expect(kinds(Frame.link(isWhole: false, [name] + partial)) == [CNL_OTHER])
+        }
+        #expect(kinds(Frame.link(isWhole: false, [name, state, changes])) == [CNL_LINK])
+        // The end of a link needs no state.
+        #expect(kinds(Frame.link(type: 17, isWhole: false, [name])) == [CNL_LINK_GONE])
     }
 
     @Test func linkWithoutNameOrIndexIsMalformed() {

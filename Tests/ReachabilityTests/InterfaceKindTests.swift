@@ -11,9 +11,10 @@ import Testing
                 + [UInt8](repeating: 0, count: -payload.count & 3)
         }
         func text(_ text: String) -> [UInt8] { Array(text.utf8) + [0] }
-        // ifinfomsg: family, hardware type, index, flags, changed flags. IFLA_IFNAME; IFLA_LINKINFO with IFLA_INFO_KIND.
+        // ifinfomsg: family, hardware type, index, flags, changed flags. IFLA_IFNAME, IFLA_OPERSTATE and IFLA_CARRIER_CHANGES;
+        // IFLA_LINKINFO with IFLA_INFO_KIND.
         var body: [UInt8] = [0, 0] + RouteFrame.bytes(hardware) + RouteFrame.bytes(Int32(7)) + RouteFrame.bytes(UInt32(0x1_1043))
-        body += RouteFrame.bytes(UInt32.max) + attribute(3, text(name))
+        body += RouteFrame.bytes(UInt32.max) + attribute(3, text(name)) + attribute(16, [6]) + attribute(35, [1, 0, 0, 0])
         if let kind { body += attribute(18, attribute(1, text(kind))) }
         let header = RouteFrame.bytes(UInt32(16 + body.count)) + RouteFrame.bytes(UInt16(16)) + [UInt8](repeating: 0, count: 10)
         var batch = NetworkEventBatch(now: .zero, wallTime: .zero)

@@ -88,7 +88,7 @@ package struct InterpretedEvent: Equatable, Sendable {
         case .nexthop(let id, let isRemoval): return "nexthop \(id) was \(isRemoval ? "removed" : "set")"
         case .netconf: return "a setting of \(interface?.name ?? "all interfaces") changed"
         case .overrun: return "events were lost and everything was read again"
-        case .resumed(let time): return "the machine was suspended for \(time)"
+        case .resumed(let time): return "the machine was suspended for \(time.words)"
         case .host(let name, .addresses(let addresses)):
             let list = addresses.map(\.description).joined(separator: ", ")
             return "\(name) has the address\(addresses.count == 1 ? "" : "es") \(list)"

@@ -55,3 +55,20 @@ extension Duration {
         return min(one, other)
     }
 }
+
+extension Duration {
+    /// The duration as text: `250 ms`, `3.2 s`, `3 h 1 min`.
+    ///
+    /// Rounded up, so that a remaining time is never zero.
+    package var words: String {
+        let (whole, rest) = attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000_000_000)
+        let milliseconds = whole + (rest > 0 ? 1 : 0)
+        guard milliseconds >= 1000 else { return "\(milliseconds) ms" }
+        if milliseconds >= 3_600_000 {
+            let minutes = milliseconds / 60_000 + (milliseconds % 60_000 > 0 ? 1 : 0)
+            return "\(minutes / 60) h" + (minutes % 60 == 0 ? "" : " \(minutes % 60) min")
+        }
+        let tenths = milliseconds / 100 + (milliseconds % 100 > 0 ? 1 : 0)
+        return tenths % 10 == 0 ? "\(tenths / 10) s" : "\(tenths / 10).\(tenths % 10) s"
+    }
+}

@@ -32,16 +32,3 @@ package enum WaitWords {
         "waits \(time?.words ?? ""): \(target) ordered a delay\(job.map { ", in its answer to \($0)" } ?? "")"
     }
 }
-
-extension Duration {
-    /// The duration as text: `250 ms`, `3.2 s`.
-    ///
-    /// Rounded up, so that a remaining time is never zero.
-    package var words: String {
-        let (whole, rest) = attoseconds.quotientAndRemainder(dividingBy: 1_000_000_000_000_000)
-        let milliseconds = whole + (rest > 0 ? 1 : 0)
-        guard milliseconds >= 1000 else { return "\(milliseconds) ms" }
-        let tenths = milliseconds / 100 + (milliseconds % 100 > 0 ? 1 : 0)
-        return tenths % 10 == 0 ? "\(tenths / 10) s" : "\(tenths / 10).\(tenths % 10) s"
-    }
-}

@@ -1,3 +1,5 @@
+internal import Reachability
+
 /// The error of a job that ended without a result and without an error of its operation.
 ///
 /// ``RetryBus/retry(_:to:options:isolation:operation:)`` throws it if no attempt was made, if time cut the last one, or if the
