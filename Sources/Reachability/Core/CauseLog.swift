@@ -59,6 +59,8 @@ private struct PathChange {
     private let wasSatisfied: Bool
     private let isSatisfied: Bool
     private let isRefused: Bool
+    /// True if the path or one of its families was lost, false if one was gained; `nil` for neither and for both.
+    private let isLoss: Bool?
     // The way before explains a loss, the way now a gain.
     private let before: Way
     private let after: Way
@@ -67,6 +69,10 @@ private struct PathChange {
         wasSatisfied = old?.isSatisfied ?? false
         isSatisfied = new.isSatisfied
         isRefused = new.isRefused
+        let families = IPAddress.Family.allCases.map { (before: old?.supports($0) ?? false, after: new.supports($0)) }
+        let (hasLost, hasGained) = (families.contains { $0.before && !$0.after }, families.contains { !$0.before && $0.after })
+        isLoss =
+            wasSatisfied != isSatisfied ? wasSatisfied : hasLost != hasGained ? hasLost : nil
         before = Way(wasSatisfied || !isSatisfied ? old : nil)
         after = Way(isSatisfied || !wasSatisfied ? new : nil)
     }
@@ -77,8 +83,8 @@ private struct PathChange {
             concernsSource: { before.comes(from: $0) || after.comes(from: $0) })
         // A removal explains no gain, and an addition no loss. Between two unsatisfied paths the latest event explains.
         if !wasSatisfied && !isSatisfied { return event.isRoute && !isRefused ? min(weight, 9) : min(weight, 10) }
-        if wasSatisfied == isSatisfied { return weight }
-        return event.takesAway == wasSatisfied || event.takesAway == nil ? weight : weight / 10
+        guard let isLoss, let takesAway = event.takesAway else { return weight }
+        return takesAway == isLoss ? weight : weight / 10
     }
 }
 
@@ -89,6 +95,7 @@ extension InterpretedEvent {
         case .linkRemoved: true
         case .linkAppeared: false
         case .link(let change): change.causeKind == .linkDown ? true : change.causeKind == .linkUp ? false : nil
+        case .address(let address, .madeReady): !address.isReady
         case .address(_, let change): change == .removed
         case .route(let change): change.isRemoval
         case .nexthop(_, let isRemoval): isRemoval

@@ -33,6 +33,47 @@ import Testing
         #expect(best([strangerGone, routeSet], from: .offline(), to: .online()) == "route default dev cable0 was set")
     }
 
+    /// Events that add something, and events that take something away.
+    private static let (additions, removals) = {
+        func events(isRemoval: Bool) -> [InterpretedEvent] {
+            [cable, other].flatMap { link in
+                [
+                    InterpretedEvent(isRemoval ? .linkRemoved : .linkAppeared, link),
+                    InterpretedEvent(.link(isRemoval ? .lostCarrier : .gotCarrier), link),
+                    InterpretedEvent(.link(isRemoval ? .shutDown : .setUp), link),
+                    InterpretedEvent(.link(isRemoval ? .stoppedOperating : .becameOperational), link),
+                    InterpretedEvent(.address(held("192.0.2.10/24"), isRemoval ? .removed : .added), link),
+                    InterpretedEvent(.address(held("2001:db8::10/64"), isRemoval ? .removed : .added), link),
+                    InterpretedEvent(.address(held("2001:db8::10/64", failed: isRemoval), .madeReady), link),
+                    InterpretedEvent(
+                        .route(RouteChange(.all(.ipv6), gateway: ip("fe80::1"), interface: link.index, isRemoval: isRemoval)), link),
+                    InterpretedEvent(.nexthop(id: 7, isRemoval: isRemoval)),
+                ]
+            }
+        }
+        return (events(isRemoval: false), events(isRemoval: true))
+    }()
+
+    @Test func gainAddsAndLossTakesAway() {
+        let way = FamilyPath(
+            isSatisfied: true, interface: Self.cable, gateway: ip("fe80::1"), source: ip("2001:db8::10"), table: 254)
+        var both = NetworkPath.online()
+        both.ipv6 = way
+        // The whole path, and the second family beside the first.
+        for (less, more) in [(NetworkPath.offline(), .online()), (.online(), both)] {
+            for addition in Self.additions {
+                for removal in Self.removals {
+                    for events in [[addition, removal], [removal, addition]] {
+                        #expect(best(events, from: less, to: more) == addition.cause.detail)
+                        #expect(best(events, from: more, to: less) == removal.cause.detail)
+                    }
+                }
+            }
+        }
+        // The end of a refusal, or of a better route that leads nowhere.
+        #expect(best([routeGone], from: .offline(), to: .online()) == routeGone.cause.detail)
+    }
+
     @Test func latestOfEqualEventsExplains() {
         let first = InterpretedEvent(.rule(isRemoval: false))
         let second = InterpretedEvent(.rule(isRemoval: true))
