@@ -68,6 +68,20 @@ struct CommandTests {
         #expect(status.code == 1 && status.output == "internet: unsatisfied: interface is shut down")
     }
 
+    @Test func multicastIsJudgedForUDP() async throws {
+        let network = try await CabledNetwork.online()
+        let words = ["--to", "239.255.255.250", "--netns", network.near.name]
+        for command in [["status"], ["explain"], ["wait", "--timeout", "1s"]] {
+            let result = try await Child.run([WatchCommand.path] + command + words, allowFailure: true)
+            #expect(result.code == 64, "\(command)")
+        }
+        let status = try await Child.run([WatchCommand.path, "status", "--udp", "--port", "1900"] + words)
+        #expect(status.output == "239.255.255.250 udp port 1900: satisfied via cable0, source 192.0.2.10, IPv4")
+        try await network.near.ip("route del default")
+        let lost = try await Child.run([WatchCommand.path, "status", "--udp"] + words, allowFailure: true)
+        #expect(lost.code == 1 && lost.output.contains("no route"), "\(lost.output)")
+    }
+
     @Test func aStoppedWatchCatchesUpWithAFlood() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()

@@ -30,6 +30,21 @@ struct CommandLineTests {
         #expect(try ScopeOptions.parse(["--mark", "1"]).scopes.map(\.description) == ["internet mark 0x1"])
     }
 
+    @Test func transportAndPortApplyToEveryScope() throws {
+        let options = try ScopeOptions.parse(["--to", "192.0.2.7", "--to", "internet", "--udp", "--port", "53"])
+        #expect(options.scopes.map(\.description) == ["192.0.2.7 udp port 53", "internet udp port 53"])
+        #expect(try ScopeOptions.parse(["--port", "443"]).scopes.map(\.description) == ["internet port 443"])
+        for port in ["0", "65536", "-1", "+1", "https", ""] {
+            #expect(throws: (any Error).self, "\(port)") { try ScopeOptions.parse(["--port", port]) }
+        }
+    }
+
+    @Test(arguments: ["239.255.255.250", "224.0.0.251", "255.255.255.255", "ff02::fb%eth0"])
+    func destinationWithManyReceiversNeedsUDP(text: String) throws {
+        #expect(throws: (any Error).self) { try ScopeOptions.parse(["--to", text]) }
+        #expect(try ScopeOptions.parse(["--to", text, "--udp"]).scopes.map(\.transport) == [.udp])
+    }
+
     @Test func linkLocalAddressesNameTheirInterface() throws {
         #expect(try ScopeOptions.parse(["--to", "fe80::1%eth0"]).scopes.map(\.interface) == ["eth0"])
         #expect(try ScopeOptions.parse(["--to", "fe80::1", "--interface", "eth1"]).scopes.map(\.interface) == ["eth1"])

@@ -88,6 +88,20 @@ package struct NumberArgument: Hashable {
     }
 }
 
+/// A port on the command line: 1 to 65535.
+package struct PortArgument: Hashable {
+    /// The parsed number.
+    package let value: UInt16
+
+    /// Parses the text.
+    package init(_ text: String) throws(InvalidArgument) {
+        guard text.utf8.first != UInt8(ascii: "+"), let value = UInt16(text), value > 0 else {
+            throw InvalidArgument("not a port; next: write 1 to 65535")
+        }
+        self.value = value
+    }
+}
+
 /// A size of a file on the command line: a number of bytes, or `64KiB`, `10MiB`, `1GiB`.
 package struct SizeArgument: Hashable, Sendable {
     /// The parsed number of bytes.

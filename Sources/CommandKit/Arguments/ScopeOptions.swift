@@ -24,6 +24,14 @@ package struct ScopeOptions: ParsableArguments {
         help: ArgumentHelp("Look up routes for sockets of this user.", valueName: "n"), transform: { try NumberArgument($0).value })
     package var uid: UInt32?
 
+    @Flag(help: "Look up routes for UDP instead of TCP, as rules may select by it; multicast destinations need it.")
+    package var udp = false
+
+    @Option(
+        help: ArgumentHelp("Look up routes to this destination port, as rules may select by it.", valueName: "n"),
+        transform: { try PortArgument($0).value })
+    package var port: UInt16?
+
     @Option(
         help: ArgumentHelp("Look up routes for sockets bound to this interface (SO_BINDTODEVICE).", valueName: "name"),
         completion: LiveCompletion.interfaces,
@@ -47,6 +55,9 @@ package struct ScopeOptions: ParsableArguments {
             {
                 throw ValidationError("\(text) exists on every link; next: add the interface, as in --to \(text)%eth0")
             }
+            if let address = destination.address, !udp, address.hasManyReceivers {
+                throw ValidationError("\(text) has many receivers, and TCP connects to one; next: add --udp")
+            }
         }
         if netns == "" { throw ValidationError("--netns is empty; next: choose a name from `ip netns list`") }
     }
@@ -69,11 +80,18 @@ package struct ScopeOptions: ParsableArguments {
         scope.mark = mark
         scope.uid = uid
         scope.interface = interface
+        scope.transport = udp ? .udp : .tcp
+        scope.port = port
         return scope
     }
 
     /// Creates it, for the parser.
     package init() {}
+}
+
+extension IPAddress {
+    /// True for a multicast address and the limited broadcast address (RFC 919).
+    fileprivate var hasManyReceivers: Bool { isMulticast || family == .ipv4 && value == 0xFFFF_FFFF }
 }
 
 /// A destination on the command line: `internet`, `192.0.2.1`, `2001:db8::1`, `fe80::1%eth0` or `nas.example.org`.

@@ -176,7 +176,9 @@ package struct PathEvaluator: Sendable {
         guard interface.isUsable else { return .refused(layer(of: interface, for: query.destination)) }
         // A bound IPv4 socket is answered even without a route: the kernel then takes any destination to be on the link, and
         // says so by table 0 (ip_route_output_key_hash_rcu, net/ipv4/route.c). Only a point-to-point link has one other end.
-        if !route.isLocal && route.table == 0 && !interface.isPointToPoint { return .noWay }
+        // For a multicast destination it takes the interface of the source, whatever the table says.
+        let isGuess = !route.isLocal && route.table == 0 && !query.destination.isMulticast
+        if isGuess && !interface.isPointToPoint { return .noWay }
         guard isUsable(route, query, table) else {
             let layer = layer(of: interface, for: query.destination)
             return .refused(layer == .noRoute ? .noAddress : layer)
