@@ -105,7 +105,7 @@ struct ExplanationTests {
     @Test(arguments: [
         (OfflineReason.adminDown, "ip link set dev eth0 up"), (.noCarrier, "ip -details link show dev eth0"),
         (.dormant, "ip -details link show dev eth0"), (.noAddress, "ip address show dev eth0"),
-        (.addressTentative, "ip -6 address show dev eth0"), (.noRoute, "ip -4 route show table all"),
+        (.addressTentative, "ip -6 address show dev eth0"), (.noRoute, "ip -4 route show table all; ip -4 rule show"),
         (.unreachable, "ip -4 route show table all type unreachable; ip -4 rule show"),
         (.prohibited, "ip -4 route show table all type prohibit; ip -4 rule show"),
         (.blackhole, "ip -4 route show table all type blackhole; ip -4 rule show"), (.noInterface, "ip link show"),
@@ -114,6 +114,66 @@ struct ExplanationTests {
         let explanation = Explanation(
             scope: .internet, path: Samples.offline(reason), interfaces: [Samples.cable], lookups: [], layers: [2: reason])
         #expect(Remedy(explanation)?.command == command)
+    }
+
+    /// A scene, and the words of what is missing.
+    struct Scene: Sendable {
+        var name: String
+        var reason: OfflineReason
+        var family = IPAddress.Family.ipv4
+        var interface = Samples.cable
+        var verdict = RouteVerdict.refused(errno: ENETUNREACH)
+        var missing: String
+
+        static let all: [Scene] = {
+            var tunnel = NetworkInterface(index: 2, name: "tun0", kind: .tunnel, hasCarrier: false)
+            tunnel.addresses = [.init(Samples.address("10.8.0.2"), prefixLength: 24)]
+            var duplicate = Samples.cable
+            duplicate.addresses = [.init(Samples.address("2001:db8::7"), prefixLength: 64, hasFailedDetection: true)]
+            var silent = Samples.cable
+            silent.addresses = [.init(Samples.address("fe80::7"), prefixLength: 64)]
+            var bare = Samples.cable
+            bare.addresses = []
+            return [
+                Scene(
+                    name: "cable out", reason: .noCarrier, missing: "carrier on eth0: plug in the cable, or join a wireless network"
+                ),
+                Scene(
+                    name: "VPN program gone", reason: .noCarrier, interface: tunnel,
+                    missing: "the program that holds tun0: it has ended"),
+                Scene(
+                    name: "duplicate address", reason: .noAddress, family: .ipv6, interface: duplicate,
+                    missing: "another address on eth0: another machine has 2001:db8::7, too"),
+                Scene(
+                    name: "IPv6 disabled", reason: .noAddress, family: .ipv6,
+                    missing: "IPv6 on eth0: disable_ipv6 is set, or the MTU is below 1280"),
+                Scene(
+                    name: "no router", reason: .noAddress, family: .ipv6, interface: silent,
+                    missing: "an address on eth0: does a router announce one?"),
+                Scene(
+                    name: "no lease", reason: .noAddress, interface: bare, missing: "an address on eth0: is a DHCP client running?"),
+                Scene(
+                    name: "default to lo", reason: .noRoute, verdict: .route(.init(interface: 1)),
+                    missing: "a route to another machine: this one leads to the loopback interface"),
+                Scene(
+                    name: "rule for main deleted", reason: .noRoute,
+                    missing: "a route that the rules select, such as a default route"),
+            ]
+        }()
+    }
+
+    @Test(arguments: Scene.all) func remedyFollowsFromTheScene(scene: Scene) {
+        let destination = Samples.address(scene.family == .ipv4 ? "198.51.100.7" : "2001:db8:7::7")
+        var path = Samples.offline(scene.reason)
+        path.ipv4 = FamilyPath(reason: scene.family == .ipv4 ? scene.reason : nil)
+        path.ipv6 = FamilyPath(reason: scene.family == .ipv6 ? scene.reason : nil)
+        var lookup = Explanation.Lookup(
+            query: RouteQuery(to: destination), verdict: scene.verdict, match: nil, judgement: .noWay)
+        lookup.isDecisive = true
+        let explanation = Explanation(
+            scope: .address(destination), path: path, interfaces: [loopback, scene.interface], lookups: [lookup],
+            layers: [2: scene.reason])
+        #expect(Remedy(explanation)?.missing == scene.missing, "\(scene.name)")
     }
 
     @Test func commandsUseTheFailingFamily() {
@@ -140,7 +200,7 @@ struct ExplanationTests {
 
     @Test func commandsUseTheDestinationsFamily() {
         let destination = Scope.address(Samples.address("2001:db8::7"))
-        #expect(remedy(destination, .noRoute)?.command == "ip -6 route show table all")
+        #expect(remedy(destination, .noRoute)?.command == "ip -6 route show table all; ip -6 rule show")
         #expect(remedy(destination, .noAddress)?.command == "ip -6 address show dev eth0")
         #expect(
             remedy(destination, .prohibited)?.command
@@ -151,11 +211,11 @@ struct ExplanationTests {
     @Test func commandsUseInterfaceMarkAndUser() {
         var scope = Scope.address(Samples.address("2001:db8::7"))
         scope.interface = "eth0"
-        #expect(remedy(scope, .noRoute, asking: "2001:db8::7")?.command == "ip -6 route show table all dev eth0")
+        #expect(remedy(scope, .noRoute, asking: "2001:db8::7")?.command == "ip -6 route show table all dev eth0; ip -6 rule show")
         scope.mark = 42
         #expect(
             remedy(scope, .noRoute, asking: "2001:db8::7")?.command
-                == "ip -6 route show table all dev eth0; ip -6 route get 2001:db8::7 oif eth0 mark 0x2a")
+                == "ip -6 route show table all dev eth0; ip -6 rule show; ip -6 route get 2001:db8::7 oif eth0 mark 0x2a")
         scope = .internet
         (scope.mark, scope.uid) = (7, 1000)
         #expect(

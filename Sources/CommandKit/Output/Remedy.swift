@@ -28,13 +28,17 @@ package struct Remedy: Hashable {
             missing = "an interface that is set up\(interface.map { ": \($0.name) is shut down" } ?? "")"
             command = device.isEmpty ? "ip link show" : "ip link set\(device) up"
         case .noCarrier:
-            missing = "carrier\(on): plug in the cable, or join a wireless network"
+            // Only tun and tap devices lose their carrier, with the program that opened them (drivers/net/tun.c).
+            missing =
+                interface?.kind == .tunnel
+                ? "the program that holds\(interface.map { " \($0.name)" } ?? " the tunnel"): it has ended"
+                : "carrier\(on): plug in the cable, or join a wireless network"
             command = "ip -details link show\(device)"
         case .dormant:
             missing = "the release\(of): it waits for 802.1X, a bond or the device below it"
             command = "ip -details link show\(device)"
         case .noAddress:
-            missing = "an address\(on): is a DHCP client running?"
+            missing = Self.missingAddress(on, interface, question)
             command = "ip\(question.ownFamily.map { " \($0)" } ?? "") address show\(device)"
         case .addressTentative:
             missing = "the end of duplicate address detection\(on): it takes about a second"
@@ -47,10 +51,32 @@ package struct Remedy: Hashable {
                 "ip \(question.family) route show table all type \(Self.routeType(reason)); ip \(question.family) rule show"
                 + question.routeGet
         default:
-            missing = reason == .noRoute ? "a route, such as a default route through a gateway" : reason.description
-            command = "ip \(question.family) route show table all\(question.device)\(question.routeGet)"
+            missing =
+                explanation.leadsToLoopback
+                ? "a route to another machine: this one leads to the loopback interface"
+                : reason == .noRoute ? "a route that the rules select, such as a default route" : reason.description
+            command =
+                "ip \(question.family) route show table all\(question.device); ip \(question.family) rule show"
+                + question.routeGet
         }
     }
+
+    /// Returns the missing address, by what stands in its place.
+    private static func missingAddress(_ on: String, _ interface: NetworkInterface?, _ question: Question) -> String {
+        let duplicates = interface?.addresses.filter(\.hasFailedDetection).map { "\($0.address)" } ?? []
+        if !duplicates.isEmpty {
+            return "another address\(on): another machine has \(duplicates.joined(separator: " and ")), too"
+        }
+        // disable_ipv6, and an MTU below 1280, remove even the address of the link (net/ipv6/addrconf.c).
+        if question.family == option(.ipv6), interface?.addresses.contains(where: { $0.address.family == .ipv6 }) == false {
+            return "IPv6\(on): disable_ipv6 is set, or the MTU is below 1280"
+        }
+        return question.family == option(.ipv6)
+            ? "an address\(on): does a router announce one?" : "an address\(on): is a DHCP client running?"
+    }
+
+    /// The option of ip(8) for a family.
+    private static func option(_ family: IPAddress.Family) -> String { family == .ipv6 ? "-6" : "-4" }
 
     /// Returns the missing part of a name lookup, and a command that repeats it with getaddrinfo(3).
     private static func lookingUp(_ host: String?, _ failure: NameLookupFailure?) -> (missing: String, command: String) {
@@ -99,8 +125,8 @@ extension Remedy {
             let scope = explanation.scope
             let own: IPAddress.Family? = if case .address(let address) = scope.destination { address.family } else { nil }
             let failing = own ?? explanation.failingFamily(reason)
-            family = Self.option(failing)
-            ownFamily = own.map(Self.option)
+            family = Remedy.option(failing)
+            ownFamily = own.map(Remedy.option)
             let name = scope.interface.flatMap { Remedy.canBeTyped($0) ? $0 : nil }
             device = name.map { " dev \($0)" } ?? ""
             let lookup =
@@ -116,8 +142,6 @@ extension Remedy {
             if let uid = scope.uid { words += " uid \(uid)" }
             routeGet = words
         }
-
-        private static func option(_ family: IPAddress.Family) -> String { family == .ipv6 ? "-6" : "-4" }
     }
 }
 
@@ -125,6 +149,13 @@ extension Explanation {
     /// Returns the family whose reason became the path's.
     package func failingFamily(_ reason: OfflineReason) -> IPAddress.Family {
         path.ipv4.reason == reason ? .ipv4 : .ipv6
+    }
+
+    /// True if the route that decided leads to the loopback interface, although the destination is another machine.
+    package var leadsToLoopback: Bool {
+        guard let reason = path.offlineReason, case .route(let route) = decisiveFailure(over: failingFamily(reason))?.verdict
+        else { return false }
+        return !route.isLocal && interfaces.contains { $0.index == route.interface && $0.isLoopback }
     }
 
     /// Returns the lookup whose answer is the reason of a family.

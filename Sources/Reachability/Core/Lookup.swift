@@ -62,7 +62,8 @@ package struct Lookup: Sendable {
 
     /// Returns the query that follows if the first one is answered with this source.
     fileprivate func confirmation(from source: IPAddress) -> RouteQuery? {
-        phase == .first && query.destination.family == .ipv4 ? query.from(.address(source)) : nil
+        // Of later members most are refused, too.
+        phase == .first && fallback == nil && query.destination.family == .ipv4 ? query.from(.address(source)) : nil
     }
 
     /// Returns true if ``query`` confirms a source.
@@ -92,6 +93,8 @@ package struct Lookup: Sendable {
             (rest, fallback) = ([], nil)
             return
         }
+        // Most machines have no IPv6: asking further would cost a round of lookups with each event.
+        if !table.hasSource(query.destination.family) { rest = [] }
         switch fallback {
         case .answer(_, let kept) where isPassedOver || !(prefersRemote && kept.isLocal): break
         default: fallback = .answer(query, verdict)
@@ -226,6 +229,15 @@ extension InterfaceTable {
             if let held = interface.addresses.first(where: { $0.isSource(.ipv4) }) { return held.address }
         }
         return nil
+    }
+
+    /// Returns false if no packet can leave the machine over a family, for want of an address.
+    fileprivate func hasSource(_ family: IPAddress.Family) -> Bool {
+        all.contains { interface in
+            interface.addresses.contains { held in
+                held.isSource(family) || family == .ipv4 && held.isReady && held.address.family == .ipv4 && held.address.isLinkLocal
+            }
+        }
     }
 
     /// Returns false if ``usableSources(_:)`` is empty.

@@ -333,6 +333,24 @@ import Testing
         #expect(second.decisive == Self.members[1] && second.verdict == .through(via: "192.0.2.2"))
     }
 
+    @Test func machineWithoutAnAddressAsksOneMember() throws {
+        let members = ["2001:503:ba3e::2:30", "2001:7fd::1"].map(ip)
+        func rounds(_ addresses: [NetworkInterface.Address]) -> Int {
+            var cable = NetworkInterface.cable
+            cable.addresses = addresses
+            var batch = LookupBatch()
+            batch.append([Lookup(RouteQuery(to: members[0]), members, prefersRemote: true)])
+            var rounds = 0
+            while case let round = batch.nextRound(), !round.isEmpty {
+                rounds += 1
+                batch.accept(round.map { _ in .success(Self.missing) }, InterfaceTable([.loopback, cable]))
+            }
+            return rounds
+        }
+        #expect(rounds([held("192.0.2.10/24"), held("fe80::10/64")]) == 1)
+        #expect(rounds([held("2001:db8::10/64")]) > 2)
+    }
+
     @Test func unusableWayIsAFailureOfItsMember() throws {
         // A pin to another uplink that has gone.
         let result = try ask([.through(9), .through(), .through()])
