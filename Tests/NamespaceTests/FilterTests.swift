@@ -50,8 +50,8 @@ struct FilterTests {
             try await watcher.expect(.satisfied) { try await near.ip("route add 128.0.0.0/1 via 192.0.2.1") }
             try await near.ip("route add ::/1 via 2001:db8::1\nroute add 8000::/1 via 2001:db8::1")
             try await watcher.expect(kinds: .familyGained) {}
-            try await watcher.expect(kinds: .familyLost) { try await near.ip("route add unreachable 2001:500::/30") }
-            try await watcher.expect(.unsatisfied, .unreachable) { try await near.ip("route add unreachable 198.40.0.0/13") }
+            try await watcher.expect(kinds: .familyLost) { try await near.ip("route add unreachable 2001:400::/22") }
+            try await watcher.expect(.unsatisfied, .unreachable) { try await near.ip("route add unreachable 192.0.0.0/5") }
         }
     }
 

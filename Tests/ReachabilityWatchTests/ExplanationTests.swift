@@ -151,7 +151,8 @@ struct ExplanationTests {
                     name: "no router", reason: .noAddress, family: .ipv6, interface: silent,
                     missing: "an address on eth0: does a router announce one?"),
                 Scene(
-                    name: "no lease", reason: .noAddress, interface: bare, missing: "an address on eth0: is a DHCP client running?"),
+                    name: "no lease", reason: .noAddress, interface: bare,
+                    missing: "an address on eth0: is a DHCP client running?"),
                 Scene(
                     name: "default to lo", reason: .noRoute, verdict: .route(.init(interface: 1)),
                     missing: "a route to another machine: this one leads to the loopback interface"),

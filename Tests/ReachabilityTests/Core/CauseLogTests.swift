@@ -45,8 +45,7 @@ import Testing
                     InterpretedEvent(.address(held("192.0.2.10/24"), isRemoval ? .removed : .added), link),
                     InterpretedEvent(.address(held("2001:db8::10/64"), isRemoval ? .removed : .added), link),
                     InterpretedEvent(.address(held("2001:db8::10/64", failed: isRemoval), .madeReady), link),
-                    InterpretedEvent(
-                        .route(RouteChange(.all(.ipv6), gateway: ip("fe80::1"), interface: link.index, isRemoval: isRemoval)), link),
+                    InterpretedEvent(.route(RouteChange(.all(.ipv6), interface: link.index, isRemoval: isRemoval)), link),
                     InterpretedEvent(.nexthop(id: 7, isRemoval: isRemoval)),
                 ]
             }
