@@ -19,7 +19,7 @@ struct Frame {
         change: UInt32 = .max, isWhole: Bool = true, _ attributes: [Attribute]
     ) -> [UInt8] {
         let fixed = [family, 0] + raw(hardware) + raw(index) + raw(flags) + raw(change)
-        // The kernel sends the operational state and the carrier changes with each whole message; the first of two counts last.
+        // IFLA_OPERSTATE and IFLA_CARRIER_CHANGES, before the others: of two attributes of a type the later one counts.
         let state = isWhole ? [Attribute(16, [6]), Attribute(35, 0)] : []
         return Frame(type: type, fixed: fixed, state + attributes).bytes
     }

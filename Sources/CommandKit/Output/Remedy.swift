@@ -67,12 +67,12 @@ package struct Remedy: Hashable {
         if !duplicates.isEmpty {
             return "another address\(on): another machine has \(duplicates.joined(separator: " and ")), too"
         }
+        if question.family == option(.ipv4) { return "an address\(on): is a DHCP client running?" }
         // disable_ipv6, and an MTU below 1280, remove even the address of the link (net/ipv6/addrconf.c).
-        if question.family == option(.ipv6), interface?.addresses.contains(where: { $0.address.family == .ipv6 }) == false {
+        if interface?.addresses.contains(where: { $0.address.family == .ipv6 }) == false {
             return "IPv6\(on): disable_ipv6 is set, or the MTU is below 1280"
         }
-        return question.family == option(.ipv6)
-            ? "an address\(on): does a router announce one?" : "an address\(on): is a DHCP client running?"
+        return "an address\(on): does a router announce one?"
     }
 
     /// The option of ip(8) for a family.

@@ -233,11 +233,7 @@ extension InterfaceTable {
 
     /// Returns false if no packet can leave the machine over a family, for want of an address.
     fileprivate func hasSource(_ family: IPAddress.Family) -> Bool {
-        all.contains { interface in
-            interface.addresses.contains { held in
-                held.isSource(family) || family == .ipv4 && held.isReady && held.address.family == .ipv4 && held.address.isLinkLocal
-            }
-        }
+        all.contains { $0.addresses.contains { $0.isSource(family) } }
     }
 
     /// Returns false if ``usableSources(_:)`` is empty.
@@ -247,9 +243,10 @@ extension InterfaceTable {
 }
 
 extension NetworkInterface.Address {
-    /// Returns true if packets to the internet may come from this address.
+    /// Returns true if packets to the internet may come from this address; over IPv4 one of the link may, behind a gateway.
     fileprivate func isSource(_ family: IPAddress.Family) -> Bool {
-        isReady && address.family == family && !address.isLinkLocal && !address.isLoopback && !address.isUnspecified
+        isReady && address.family == family && !(address.isLinkLocal && family == .ipv6) && !address.isLoopback
+            && !address.isUnspecified
     }
 }
 

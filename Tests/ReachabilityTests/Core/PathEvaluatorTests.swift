@@ -99,7 +99,10 @@ import Testing
     func aSourceThatCannotBeUsedDoesNotSatisfy(source: String) {
         var cable = NetworkInterface.cable
         cable.addresses.append(held("169.254.1.1/16"))
-        #expect(internet(ipv4: .through(via: nil, from: source), [.loopback, cable]).status == .unsatisfied)
+        let gateways = ip(source).isLinkLocal ? [nil] : ["192.0.2.1", nil]
+        for gateway in gateways {
+            #expect(internet(ipv4: .through(via: gateway, from: source), [.loopback, cable]).status == .unsatisfied)
+        }
         #expect(internet(ipv4: .through(from: nil), [.loopback, cable]).status == .unsatisfied)
     }
 
