@@ -53,16 +53,22 @@ static void start(cnl_message *message, const struct nlmsghdr *header) {
     message->is_replacement = header->nlmsg_type >= NLMSG_MIN_TYPE && (header->nlmsg_flags & NLM_F_REPLACE) != 0;
 }
 
-static void decode_message(const struct nlmsghdr *header, cnl_message *message) {
+/// Decodes a message, `offset` bytes from the start of its datagram.
+static void decode_message(const struct nlmsghdr *header, size_t offset, cnl_message *message) {
     start(message, header);
-    if (decode_body(header, message)) { return; }
+    if (decode_body(header, message)) {
+        if (message->link.names_length != 0) { message->link.names_offset += (uint32_t)offset; }
+        if (message->route.hops_length != 0) { message->route.hops_offset += (uint32_t)offset; }
+        return;
+    }
     start(message, header);
     message->kind = CNL_MALFORMED;
 }
 
 bool cnl_decode(const void *bytes, size_t length, size_t *offset, cnl_message *message) {
     if (*offset >= length) { return false; }
-    const unsigned char *start_of_message = (const unsigned char *)bytes + *offset;
+    const size_t place = *offset;
+    const unsigned char *start_of_message = (const unsigned char *)bytes + place;
     const size_t left = length - *offset;
     struct nlmsghdr header;
     if (left >= sizeof header) { memcpy(&header, start_of_message, sizeof header); }
@@ -76,7 +82,7 @@ bool cnl_decode(const void *bytes, size_t length, size_t *offset, cnl_message *m
     const size_t step = NLMSG_ALIGN((size_t)header.nlmsg_len);
     *offset += step < left ? step : left;
     if ((uintptr_t)start_of_message % NLMSG_ALIGNTO == 0) {
-        decode_message((const struct nlmsghdr *)(const void *)start_of_message, message);
+        decode_message((const struct nlmsghdr *)(const void *)start_of_message, place, message);
         return true;
     }
     // A datagram inside a file may be misaligned: its structs must not be read in place.
@@ -86,7 +92,7 @@ bool cnl_decode(const void *bytes, size_t length, size_t *offset, cnl_message *m
         return true;
     }
     memcpy(copy, start_of_message, header.nlmsg_len);
-    decode_message(copy, message);
+    decode_message(copy, place, message);
     free(copy);
     return true;
 }

@@ -8,8 +8,10 @@
 #include <linux/if_addr.h>
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
+#include <linux/if_tunnel.h>
+#include <netinet/in.h>
 
-_Static_assert(CNL_NAME_SIZE == IFNAMSIZ, "an interface name fits, with its NUL");
+_Static_assert(CNL_NAME_SIZE == IFNAMSIZ && CNL_LONG_NAME_SIZE == ALTIFNAMSIZ, "a name fits, with its NUL");
 _Static_assert(sizeof(struct ifinfomsg) == 16, "rtnetlink(7)");
 _Static_assert(CNL_LINK_UP == IFF_UP && CNL_LINK_POINT_TO_POINT == IFF_POINTOPOINT && CNL_LINK_LOWER_UP == IFF_LOWER_UP,
                "the reader of cnl_link.flags relies on these");
@@ -19,16 +21,21 @@ _Static_assert(CNL_HARDWARE_ETHERNET == ARPHRD_ETHER && CNL_HARDWARE_LOOPBACK ==
     "the reader of cnl_link.hardware_type relies on these");
 
 /// The highest attribute that is read.
-enum { LAST_OF_LINK = IFLA_CARRIER_CHANGES };
+enum { LAST_OF_LINK = IFLA_PROP_LIST };
 
 static const struct nla_policy link_policy[LAST_OF_LINK + 1] = {
     [IFLA_IFNAME] = { .type = NLA_STRING, .maxlen = IFNAMSIZ },
+    [IFLA_LINK] = CNL_EXACTLY(4),
     [IFLA_MASTER] = CNL_EXACTLY(4),
     [IFLA_OPERSTATE] = CNL_EXACTLY(1),
     [IFLA_LINKINFO] = { .type = NLA_NESTED },
     [IFLA_CARRIER_CHANGES] = CNL_EXACTLY(4),
+    [IFLA_PROP_LIST] = { .type = NLA_NESTED },
 };
-static const struct nla_policy information_policy[IFLA_INFO_KIND + 1] = { [IFLA_INFO_KIND] = { .type = NLA_STRING } };
+static const struct nla_policy information_policy[IFLA_INFO_DATA + 1] = {
+    [IFLA_INFO_KIND] = { .type = NLA_STRING },
+    [IFLA_INFO_DATA] = { .type = NLA_NESTED },
+};
 
 /// Copies a NUL-terminated text, truncated to the destination.
 static void copy_text(char *destination, size_t size, const struct nlattr *attribute) {
@@ -44,14 +51,98 @@ static void read_hardware_address(const struct nlattr *attribute, cnl_link *link
     memcpy(link->hardware_address, cnl_payload(attribute), (size_t)length);
 }
 
-static bool read_kind(const struct nlattr *information, cnl_link *link) {
-    struct nlattr *table[IFLA_INFO_KIND + 1];
+/// The attributes of a kind of tunnel in IFLA_INFO_DATA; 0 for those that it lacks.
+typedef struct {
+    const char *kind;
+    uint8_t protocol;
+    uint8_t interface, mark, type_of_service;
+    uint8_t remote, local;   ///< Of IPv4.
+    uint8_t remote6, local6; ///< Of IPv6.
+} tunnel_kind;
+
+#define GRE(name, protocol, ...) { name, protocol, IFLA_GRE_LINK, IFLA_GRE_FWMARK, __VA_ARGS__ }
+#define IPTUN(name, protocol, ...) { name, protocol, IFLA_IPTUN_LINK, IFLA_IPTUN_FWMARK, __VA_ARGS__ }
+static const tunnel_kind tunnel_kinds[] = {
+    GRE("gre", IPPROTO_GRE, IFLA_GRE_TOS, IFLA_GRE_REMOTE, IFLA_GRE_LOCAL, 0, 0),
+    GRE("gretap", IPPROTO_GRE, IFLA_GRE_TOS, IFLA_GRE_REMOTE, IFLA_GRE_LOCAL, 0, 0),
+    GRE("erspan", IPPROTO_GRE, IFLA_GRE_TOS, IFLA_GRE_REMOTE, IFLA_GRE_LOCAL, 0, 0),
+    GRE("ip6gre", IPPROTO_GRE, 0, 0, 0, IFLA_GRE_REMOTE, IFLA_GRE_LOCAL),
+    GRE("ip6gretap", IPPROTO_GRE, 0, 0, 0, IFLA_GRE_REMOTE, IFLA_GRE_LOCAL),
+    GRE("ip6erspan", IPPROTO_GRE, 0, 0, 0, IFLA_GRE_REMOTE, IFLA_GRE_LOCAL),
+    IPTUN("ipip", IPPROTO_IPIP, IFLA_IPTUN_TOS, IFLA_IPTUN_REMOTE, IFLA_IPTUN_LOCAL, 0, 0),
+    IPTUN("sit", IPPROTO_IPV6, IFLA_IPTUN_TOS, IFLA_IPTUN_REMOTE, IFLA_IPTUN_LOCAL, 0, 0),
+    IPTUN("ip6tnl", IPPROTO_IPV6, 0, 0, 0, IFLA_IPTUN_REMOTE, IFLA_IPTUN_LOCAL),
+    { "vxlan", IPPROTO_UDP, IFLA_VXLAN_LINK, 0, IFLA_VXLAN_TOS, IFLA_VXLAN_GROUP, IFLA_VXLAN_LOCAL, IFLA_VXLAN_GROUP6,
+      IFLA_VXLAN_LOCAL6 },
+    { "geneve", IPPROTO_UDP, 0, 0, IFLA_GENEVE_TOS, IFLA_GENEVE_REMOTE, 0, IFLA_GENEVE_REMOTE6, 0 },
+};
+
+/// Reads an address of the length of its family; an empty one (0.0.0.0, ::) counts as none.
+static void read_tunnel_address(struct nlattr *const *table, uint8_t type, uint8_t family, cnl_address *address) {
+    static const unsigned char none[sizeof address->bytes];
+    const struct nlattr *attribute = type == 0 ? NULL : table[type];
+    const size_t length = cnl_address_length(family);
+    if (attribute == NULL || (size_t)(attribute->nla_len - NLA_HDRLEN) != length) { return; }
+    if (memcmp(cnl_payload(attribute), none, length) != 0) { cnl_read_address(attribute, family, address); }
+}
+
+/// Returns the payload of an attribute of four bytes, or 0.
+static uint32_t tunnel_u32(struct nlattr *const *table, uint8_t type) {
+    const struct nlattr *attribute = type == 0 ? NULL : table[type];
+    return attribute == NULL || attribute->nla_len != NLA_HDRLEN + 4 ? 0 : cnl_u32(attribute, 0);
+}
+
+/// Reads what the kernel knows of a tunnel's outer packets (the fill_info functions of net/ipv4/ip_gre.c, ipip.c, net/ipv6/sit.c
+/// and others, drivers/net/vxlan and geneve.c). Attributes of another shape are skipped: the link still counts.
+static void read_tunnel(const struct nlattr *data, cnl_link *link) {
+    enum { LAST = IFLA_GRE_FWMARK };
+    _Static_assert(IFLA_IPTUN_FWMARK <= LAST && IFLA_VXLAN_LOCAL6 <= LAST && IFLA_GENEVE_REMOTE6 <= LAST, "all are read");
+    static const struct nla_policy any[LAST + 1];
+    struct nlattr *table[LAST + 1];
+    const tunnel_kind *kind = NULL;
+    for (size_t index = 0; index < sizeof tunnel_kinds / sizeof *tunnel_kinds; index++) {
+        if (strcmp(link->kind, tunnel_kinds[index].kind) == 0) { kind = &tunnel_kinds[index]; }
+    }
+    if (kind == NULL || !cnl_parse(cnl_payload(data), data->nla_len - NLA_HDRLEN, table, LAST, any)) { return; }
+    cnl_tunnel *tunnel = &link->tunnel;
+    read_tunnel_address(table, kind->remote, AF_INET, &tunnel->remote);
+    read_tunnel_address(table, kind->local, AF_INET, &tunnel->local);
+    read_tunnel_address(table, kind->remote6, AF_INET6, &tunnel->remote);
+    read_tunnel_address(table, kind->local6, AF_INET6, &tunnel->local);
+    tunnel->interface = tunnel_u32(table, kind->interface);
+    tunnel->mark = tunnel_u32(table, kind->mark);
+    const struct nlattr *tos = kind->type_of_service == 0 ? NULL : table[kind->type_of_service];
+    // The lowest bit means "inherit" (ip_tunnel_xmit, net/ipv4/ip_tunnel.c).
+    if (tos != NULL && tos->nla_len == NLA_HDRLEN + 1) { tunnel->type_of_service = *(const uint8_t *)cnl_payload(tos) & 0xfc; }
+    tunnel->protocol = kind->protocol;
+}
+
+static bool read_kind(const struct nlattr *information, bool is_foreign, cnl_link *link) {
+    struct nlattr *table[IFLA_INFO_DATA + 1];
     if (information == NULL) { return true; }
-    if (!cnl_parse(cnl_payload(information), information->nla_len - NLA_HDRLEN, table, IFLA_INFO_KIND, information_policy)) {
+    if (!cnl_parse(cnl_payload(information), information->nla_len - NLA_HDRLEN, table, IFLA_INFO_DATA, information_policy)) {
         return false;
     }
     if (table[IFLA_INFO_KIND] != NULL) { copy_text(link->kind, sizeof link->kind, table[IFLA_INFO_KIND]); }
+    if (table[IFLA_INFO_DATA] != NULL && !is_foreign) { read_tunnel(table[IFLA_INFO_DATA], link); }
     return true;
+}
+
+bool cnl_next_name(const void *bytes, const cnl_link *link, uint32_t *position, char *name) {
+    while (link->names_length >= NLA_HDRLEN && *position <= link->names_length - NLA_HDRLEN) {
+        const char *place = (const char *)bytes + link->names_offset + *position;
+        // The datagram may be misaligned.
+        struct nlattr attribute;
+        memcpy(&attribute, place, sizeof attribute);
+        if (attribute.nla_len < NLA_HDRLEN || attribute.nla_len > link->names_length - *position) { return false; }
+        *position += (uint32_t)NLA_ALIGN(attribute.nla_len);
+        const size_t length = strnlen(place + NLA_HDRLEN, attribute.nla_len - NLA_HDRLEN);
+        if ((attribute.nla_type & NLA_TYPE_MASK) != IFLA_ALT_IFNAME || length == 0 || length >= CNL_LONG_NAME_SIZE) { continue; }
+        memcpy(name, place + NLA_HDRLEN, length);
+        name[length] = 0;
+        return true;
+    }
+    return false;
 }
 
 bool cnl_decode_link(const struct nlmsghdr *header, cnl_message *message) {
@@ -72,12 +163,19 @@ bool cnl_decode_link(const struct nlmsghdr *header, cnl_message *message) {
     link->flags = fixed->ifi_flags;
     link->hardware_type = fixed->ifi_type;
     link->master = cnl_u32(table[IFLA_MASTER], 0);
+    // The index then belongs to the other namespace (rtnl_fill_link_netnsid, net/core/rtnetlink.c).
+    const bool is_foreign = table[IFLA_LINK_NETNSID] != NULL;
+    link->lower = is_foreign ? 0 : cnl_u32(table[IFLA_LINK], 0);
     link->carrier_changes = cnl_u32(table[IFLA_CARRIER_CHANGES], 0);
     // RTM_DELLINK alone may lack it.
     if (table[IFLA_OPERSTATE] != NULL) { link->operational_state = *(const uint8_t *)cnl_payload(table[IFLA_OPERSTATE]); }
     read_hardware_address(table[IFLA_ADDRESS], link);
     copy_text(link->name, sizeof link->name, table[IFLA_IFNAME]);
-    if (link->name[0] == 0 || !read_kind(table[IFLA_LINKINFO], link)) { return false; }
+    if (link->name[0] == 0 || !read_kind(table[IFLA_LINKINFO], is_foreign, link)) { return false; }
+    if (table[IFLA_PROP_LIST] != NULL) {
+        link->names_offset = (uint32_t)((const char *)cnl_payload(table[IFLA_PROP_LIST]) - (const char *)header);
+        link->names_length = (uint32_t)table[IFLA_PROP_LIST]->nla_len - NLA_HDRLEN;
+    }
     message->kind = header->nlmsg_type == RTM_NEWLINK ? CNL_LINK : CNL_LINK_GONE;
     return true;
 }

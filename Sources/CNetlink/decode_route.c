@@ -48,18 +48,40 @@ static bool read_gateway(struct nlattr *const *table, uint8_t family, cnl_addres
     return cnl_make_address((uint8_t)via_family, bytes, (size_t)via->nla_len - NLA_HDRLEN - sizeof(struct rtvia), gateway);
 }
 
-/// Reads the first next hop of RTA_MULTIPATH: struct rtnexthop, then attributes as a route has them.
-static bool read_first_next_hop(const struct nlattr *multipath, cnl_route *route) {
+/// Reads a next hop of RTA_MULTIPATH: struct rtnexthop, then attributes as a route has them. Returns its length; 0 if malformed.
+static uint32_t read_next_hop(const void *bytes, uint32_t left, uint8_t family, cnl_hop *result) {
     struct rtnexthop hop;
     struct nlattr *table[LAST_OF_NEXT_HOP + 1];
-    const int length = multipath->nla_len - NLA_HDRLEN;
-    if (length < (int)sizeof hop) { return false; }
-    memcpy(&hop, cnl_payload(multipath), sizeof hop);
-    if (hop.rtnh_len < sizeof hop || hop.rtnh_len > length) { return false; }
-    route->interface = (uint32_t)hop.rtnh_ifindex;
-    return cnl_parse((const char *)cnl_payload(multipath) + sizeof hop, hop.rtnh_len - (int)sizeof hop, table, LAST_OF_NEXT_HOP,
-                     policy(route->family))
-        && read_gateway(table, route->family, &route->gateway);
+    if (left < sizeof hop) { return 0; }
+    memcpy(&hop, bytes, sizeof hop);
+    if (hop.rtnh_len < sizeof hop || hop.rtnh_len > left) { return 0; }
+    memset(result, 0, sizeof *result);
+    result->interface = (uint32_t)hop.rtnh_ifindex;
+    result->flags = hop.rtnh_flags;
+    const bool isRead = cnl_parse((const char *)bytes + sizeof hop, hop.rtnh_len - (int)sizeof hop, table, LAST_OF_NEXT_HOP,
+                                  policy(family))
+        && read_gateway(table, family, &result->gateway);
+    return isRead ? RTNH_ALIGN(hop.rtnh_len) : 0;
+}
+
+bool cnl_next_hop(const void *bytes, const cnl_route *route, uint32_t *position, cnl_hop *hop) {
+    if (*position >= route->hops_length) { return false; }
+    // A misaligned datagram was decoded from a copy; the attributes must not be read in place.
+    _Alignas(struct nlmsghdr) char copy[256];
+    const uint32_t left = route->hops_length - *position;
+    memcpy(copy, (const char *)bytes + route->hops_offset + *position, left < sizeof copy ? left : sizeof copy);
+    const uint32_t length = read_next_hop(copy, left < sizeof copy ? left : sizeof copy, route->family, hop);
+    *position = length == 0 ? route->hops_length : *position + length;
+    return length != 0;
+}
+
+/// Reads the remaining time of a route: learnt by router advertisement, added with `expires`, or that of an exception to it.
+static void read_expiry(const struct nlattr *attribute, cnl_route *route) {
+    struct rta_cacheinfo info;
+    if (attribute == NULL || attribute->nla_len < NLA_HDRLEN + (int)sizeof info) { return; }
+    memcpy(&info, cnl_payload(attribute), sizeof info);
+    // In ticks of USER_HZ, which is 100 on every architecture of Linux that runs Swift (rtnl_put_cacheinfo, net/core/rtnetlink.c).
+    if (info.rta_expires > 0) { route->expires = (uint32_t)info.rta_expires; }
 }
 
 bool cnl_decode_route(const struct nlmsghdr *header, cnl_message *message) {
@@ -87,10 +109,18 @@ bool cnl_decode_route(const struct nlmsghdr *header, cnl_message *message) {
     cnl_read_address(table[RTA_PREFSRC], route->family, &route->source);
     if (!read_gateway(table, route->family, &route->gateway)) { return false; }
     // The route's own next hop takes precedence: an IPv6 lookup puts the chosen one there.
-    if (table[RTA_MULTIPATH] != NULL && route->interface == 0 && route->gateway.family == 0
-        && !read_first_next_hop(table[RTA_MULTIPATH], route)) {
-        return false;
+    if (table[RTA_MULTIPATH] != NULL) {
+        const struct nlattr *multipath = table[RTA_MULTIPATH];
+        cnl_hop first;
+        route->hops_offset = (uint32_t)((const char *)cnl_payload(multipath) - (const char *)header);
+        route->hops_length = (uint32_t)multipath->nla_len - NLA_HDRLEN;
+        if (read_next_hop(cnl_payload(multipath), route->hops_length, route->family, &first) == 0) { return false; }
+        if (route->interface == 0 && route->gateway.family == 0) {
+            route->interface = first.interface;
+            route->gateway = first.gateway;
+        }
     }
+    read_expiry(table[RTA_CACHEINFO], route);
     message->kind = header->nlmsg_type == RTM_NEWROUTE ? CNL_ROUTE : CNL_ROUTE_GONE;
     return true;
 }

@@ -97,6 +97,7 @@ static size_t write_request(void *place, const cnl_route_query *query, uint32_t 
     *(struct rtmsg *)NLMSG_DATA(header) = (struct rtmsg){
         .rtm_family = query->destination.family,
         .rtm_dst_len = (unsigned char)(length * 8),
+        .rtm_tos = query->type_of_service,
         .rtm_src_len = (unsigned char)(query->source.family == query->destination.family ? length * 8 : 0),
         .rtm_flags = table | (query->fib_match ? RTM_F_FIB_MATCH : 0),
     };
@@ -115,15 +116,17 @@ static size_t write_request(void *place, const cnl_route_query *query, uint32_t 
 }
 
 /// Reads the answers in a datagram. Returns the number of queries that they answer.
-static size_t read_answers(const void *bytes, size_t length, const uint32_t *sequences, size_t count, cnl_message *answers) {
+static size_t read_answers(const void *buffer, size_t place, size_t length, const uint32_t *sequences, size_t count,
+                           cnl_message *answers) {
     size_t answered = 0, offset = 0;
     cnl_message message;
-    while (cnl_decode(bytes, length, &offset, &message)) {
+    while (cnl_decode((const char *)buffer + place, length, &offset, &message)) {
         // Skip acknowledgements.
         if (message.kind != CNL_ROUTE && (message.kind != CNL_ERROR || message.error == 0)) { continue; }
         for (size_t index = 0; index < count; index++) {
             if (message.sequence != sequences[index] || answers[index].kind != CNL_OTHER) { continue; }
             answers[index] = message;
+            if (message.route.hops_length != 0) { answers[index].route.hops_offset += (uint32_t)place; }
             answered++;
         }
     }
@@ -144,13 +147,15 @@ int32_t cnl_lookup(cnl_socket *socket, const cnl_route_query *queries, size_t co
     }
     const int32_t error = send_to_kernel(socket, requests, length);
     if (error != 0) { return error; }
+    // Next hops are read from the buffer later, so no answer overwrites another.
+    size_t used = 0;
     for (size_t answered = 0; answered < count;) {
         struct sockaddr_nl senders[CNL_LOOKUP_LIMIT];
         struct iovec spaces[CNL_LOOKUP_LIMIT];
         struct mmsghdr datagrams[CNL_LOOKUP_LIMIT];
         const size_t missing = count - answered;
         for (size_t index = 0; index < missing; index++) {
-            spaces[index] = (struct iovec){ .iov_base = (char *)buffer + index * ANSWER_SIZE, .iov_len = ANSWER_SIZE };
+            spaces[index] = (struct iovec){ .iov_base = (char *)buffer + (used + index) * ANSWER_SIZE, .iov_len = ANSWER_SIZE };
             datagrams[index].msg_hdr = (struct msghdr){
                 .msg_name = &senders[index], .msg_namelen = sizeof senders[index], .msg_iov = &spaces[index], .msg_iovlen = 1,
             };
@@ -162,7 +167,14 @@ int32_t cnl_lookup(cnl_socket *socket, const cnl_route_query *queries, size_t co
         for (int index = 0; index < received; index++) {
             if (senders[index].nl_pid != 0) { continue; }
             if (datagrams[index].msg_hdr.msg_flags & MSG_TRUNC) { return -EMSGSIZE; }
-            answered += read_answers(spaces[index].iov_base, datagrams[index].msg_len, sequences, count, answers);
+            // In the place of one that answers nothing.
+            char *place = (char *)buffer + used * ANSWER_SIZE;
+            if (place != spaces[index].iov_base) { memmove(place, spaces[index].iov_base, datagrams[index].msg_len); }
+            const size_t found = read_answers(buffer, used * ANSWER_SIZE, datagrams[index].msg_len, sequences, count, answers);
+            if (found != 0) {
+                answered += found;
+                used++;
+            }
         }
     }
     return 0;

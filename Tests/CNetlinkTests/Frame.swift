@@ -123,6 +123,11 @@ final class GuardedMemory {
         var offset = 0
         while cnl_decode(copy, datagram.count, &offset, &message) {
             messages.append(message)
+            // Lists that are read later stay within the datagram, too.
+            var (names, hops) = (UInt32(0), UInt32(0))
+            var (name, hop) = ([CChar](repeating: 0, count: Int(CNL_LONG_NAME_SIZE)), cnl_hop())
+            while cnl_next_name(copy, &message.link, &names, &name) {}
+            while cnl_next_hop(copy, &message.route, &hops, &hop) {}
             if messages.count > datagram.count || offset > datagram.count { return nil }
         }
         return messages

@@ -31,6 +31,9 @@ typedef struct cnl_socket cnl_socket;
 /// (net/netlink/af_netlink.c, netlink_dump) and events of one message.
 #define CNL_BUFFER_SIZE 65536
 
+/// The size of an alternative name with its final NUL (ALTIFNAMSIZ, linux/if.h).
+#define CNL_LONG_NAME_SIZE 128
+
 /// The size of the longest hardware address (MAX_ADDR_LEN, linux/netdevice.h).
 #define CNL_HARDWARE_ADDRESS_SIZE 32
 
@@ -40,18 +43,32 @@ typedef struct {
     uint8_t bytes[16];
 } cnl_address;
 
+/// The outer packets of a tunnel, if the kernel has one remote for all of them, and sends them from the same namespace.
+typedef struct {
+    cnl_address remote;        ///< Family 0 for none.
+    cnl_address local;         ///< Family 0 for none: the kernel selects the source.
+    uint32_t interface;        ///< The index of the interface that they leave through, or 0.
+    uint32_t mark;             ///< The firewall mark, or 0.
+    uint8_t type_of_service;   ///< 0 also if they inherit it.
+    uint8_t protocol;          ///< IPPROTO_*.
+} cnl_tunnel;
+
 /// A link: RTM_NEWLINK and RTM_DELLINK of family AF_UNSPEC.
 typedef struct {
     uint32_t index;
     uint32_t flags;            ///< IFF_* of netdevice(7), among them IFF_LOWER_UP (carrier).
     uint32_t carrier_changes;  ///< IFLA_CARRIER_CHANGES: the number of times that the carrier came or went.
-    uint32_t master;           ///< The index of its bridge or bond, or 0.
+    uint32_t master;           ///< The index of its bridge, bond or VRF, or 0.
+    uint32_t lower;            ///< IFLA_LINK: the index of the device below it, or of a veth's peer, in the same namespace; or 0.
     uint16_t hardware_type;    ///< ARPHRD_* of linux/if_arp.h.
     uint8_t operational_state; ///< IF_OPER_* of linux/if.h (RFC 2863).
     uint8_t hardware_address_length; ///< 0 if there is none, or it is unknown.
     uint8_t hardware_address[CNL_HARDWARE_ADDRESS_SIZE]; ///< IFLA_ADDRESS.
     char name[CNL_NAME_SIZE];  ///< Bytes, not text: the kernel forbids only '/', ':' and white space.
     char kind[CNL_KIND_SIZE];  ///< IFLA_INFO_KIND; empty for hardware.
+    cnl_tunnel tunnel;         ///< The outer packets of a tunnel.
+    uint32_t names_offset;     ///< IFLA_PROP_LIST in the datagram, for `cnl_next_name`.
+    uint32_t names_length;     ///< Its length, or 0.
 } cnl_link;
 
 /// An address of an interface: RTM_NEWADDR and RTM_DELADDR.
@@ -78,7 +95,17 @@ typedef struct {
     cnl_address destination;    ///< RTA_DST; family 0 for a default route.
     cnl_address gateway;        ///< RTA_GATEWAY, or RTA_VIA (an IPv6 gateway of an IPv4 route), or the first next hop's.
     cnl_address source;         ///< RTA_PREFSRC.
+    uint32_t expires;           ///< rta_expires of RTA_CACHEINFO: the remaining time in hundredths of a second, or 0 without an end.
+    uint32_t hops_offset;       ///< RTA_MULTIPATH in the datagram, for `cnl_next_hop`.
+    uint32_t hops_length;       ///< Its length, or 0.
 } cnl_route;
+
+/// A next hop of a multipath route.
+typedef struct {
+    uint32_t interface;
+    uint32_t flags;             ///< RTNH_F_*.
+    cnl_address gateway;        ///< RTA_GATEWAY or RTA_VIA; family 0 on the link.
+} cnl_hop;
 
 /// The kind of a message.
 typedef enum {
@@ -131,6 +158,7 @@ typedef struct {
     cnl_address source;   ///< RTA_SRC, or family 0: the kernel then selects one after the lookup.
     uint16_t port;        ///< RTA_DPORT in host byte order, or 0.
     uint8_t transport;    ///< RTA_IP_PROTO, or 0.
+    uint8_t type_of_service; ///< rtm_tos.
     bool has_mark;
     bool has_uid;
     bool fib_match;       ///< RTM_F_FIB_MATCH: the answer is the route in the table, not the resolved one.
@@ -252,6 +280,14 @@ int32_t cnl_receive_many(cnl_socket *_Nonnull socket, void *_Nonnull buffer, cnl
 /// Decodes the message at `*offset` of a datagram and moves `*offset` past it. Returns false at the end.
 /// Bytes that are no message yield one `CNL_MALFORMED` and end the datagram. Never reads beyond `length`.
 bool cnl_decode(const void *_Nonnull bytes, size_t length, size_t *_Nonnull offset, cnl_message *_Nonnull message);
+
+/// Copies the alternative name (IFLA_ALT_IFNAME) at `*position` of a link's list, which starts at 0, and moves `*position` past it.
+/// `bytes` is the datagram, and `name` has CNL_LONG_NAME_SIZE bytes. Returns false at the end.
+bool cnl_next_name(const void *_Nonnull bytes, const cnl_link *_Nonnull link, uint32_t *_Nonnull position, char *_Nonnull name);
+
+/// Reads the next hop at `*position` of a multipath route, which starts at 0, and moves `*position` past it. `bytes` is the
+/// datagram. Returns false at the end, and for a malformed one.
+bool cnl_next_hop(const void *_Nonnull bytes, const cnl_route *_Nonnull route, uint32_t *_Nonnull position, cnl_hop *_Nonnull hop);
 
 /// Requests a dump of all links (RTM_GETLINK, RTEXT_FILTER_SKIP_STATS). Returns 0 or a negative errno.
 int32_t cnl_request_links(cnl_socket *_Nonnull socket, uint32_t *_Nonnull sequence);

@@ -28,7 +28,10 @@ package struct InterfaceTable: Equatable, Sendable {
         return low
     }
 
-    package func interface(named name: String) -> NetworkInterface? { all.first { $0.name == name } }
+    /// Returns the interface with a name, or else with an alternative one.
+    package func interface(named name: String) -> NetworkInterface? {
+        all.first { $0.name == name } ?? all.first { $0.alternativeNames.contains(name) }
+    }
 
     /// Returns true if an interface holds the address.
     package func holds(_ address: IPAddress) -> Bool {

@@ -325,8 +325,8 @@ extension NetworkEventBatch {
     ///
     /// Counts and skips malformed messages; skips messages that do not concern reachability.
     mutating func append(datagram: UnsafeRawBufferPointer) {
-        MessageDecoder.forEach(in: datagram) { message in
-            if let event = MessageDecoder.event(message) {
+        MessageDecoder.forEach(in: datagram) { message, start in
+            if let event = MessageDecoder.event(message, of: start) {
                 events.append(event)
             } else if message.kind == CNL_MALFORMED {
                 malformed += 1

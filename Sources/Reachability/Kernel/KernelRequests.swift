@@ -37,7 +37,8 @@ struct KernelRequests: ~Copyable {
                 let answer = answers.messages + index
                 let isRoute = answer.pointee.kind == CNL_ROUTE
                 verdicts.append(
-                    .success(isRoute ? RouteVerdict(answer.pointee.route, to: query) : .refused(errno: answer.pointee.error)))
+                    .success(
+                        isRoute ? RouteVerdict(answer.pointee.route, to: query, space) : .refused(errno: answer.pointee.error)))
             }
             return 0
         }
@@ -53,13 +54,13 @@ struct KernelRequests: ~Copyable {
     borrowing func interfaces(isLast: Bool) throws(ReachabilityError) -> [NetworkInterface]? {
         var interfaces: [NetworkInterface] = []
         var positions: [UInt32: Int] = [:]
-        let linksAreWhole = try dump("RTM_GETLINK", isLast, cnl_request_links) { message in
+        let linksAreWhole = try dump("RTM_GETLINK", isLast, cnl_request_links) { message, datagram in
             guard message.kind == CNL_LINK else { return }
             positions[message.link.index] = interfaces.count
-            interfaces.append(NetworkInterface(message.link))
+            interfaces.append(NetworkInterface(message.link, of: datagram))
         }
         guard linksAreWhole || isLast else { return nil }
-        let addressesAreWhole = try dump("RTM_GETADDR", isLast, cnl_request_addresses) { message in
+        let addressesAreWhole = try dump("RTM_GETADDR", isLast, cnl_request_addresses) { message, _ in
             guard message.kind == CNL_ADDRESS, let position = positions[message.address.interface],
                 let address = NetworkInterface.Address(message.address)
             else { return }
@@ -73,17 +74,17 @@ struct KernelRequests: ~Copyable {
     /// - Returns: `false` if it was interrupted, or if another dump kept the kernel busy (EBUSY; an error if `isLast`).
     private borrowing func dump(
         _ operation: String, _ isLast: Bool, _ request: (OpaquePointer, UnsafeMutablePointer<UInt32>) -> Int32,
-        _ body: (cnl_message) -> Void
+        _ body: (cnl_message, UnsafeRawPointer) -> Void
     ) throws(ReachabilityError) -> Bool {
         let sequence = try socket.send(operation, request)
         var isWhole = true
         var end: Int32?
         while end == nil {
-            try receive(operation) { message in
+            try receive(operation) { message, datagram in
                 guard message.sequence == sequence else { return }
                 if message.is_interrupted { isWhole = false }
                 // NLMSG_DONE carries the errno of a rejected dump, which is not an empty dump.
-                if message.kind == CNL_DONE || message.kind == CNL_ERROR { end = message.error } else { body(message) }
+                if message.kind == CNL_DONE || message.kind == CNL_ERROR { end = message.error } else { body(message, datagram) }
             }
         }
         if end == EBUSY && !isLast { return false }
@@ -91,7 +92,8 @@ struct KernelRequests: ~Copyable {
         return isWhole
     }
 
-    private borrowing func receive(_ operation: @autoclosure () -> String, _ body: (cnl_message) -> Void) throws(ReachabilityError)
+    private borrowing func receive(_ operation: @autoclosure () -> String, _ body: (cnl_message, UnsafeRawPointer) -> Void)
+        throws(ReachabilityError)
     {
         var datagram = cnl_datagram()
         let length = socket.receive(into: buffer.bytes, &datagram)

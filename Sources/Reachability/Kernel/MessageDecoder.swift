@@ -3,20 +3,24 @@ internal import Glibc
 
 /// Decodes netlink messages into events.
 enum MessageDecoder {
-    /// Calls `body` with each message of a datagram.
-    static func forEach(in datagram: UnsafeRawBufferPointer, _ body: (cnl_message) -> Void) {
+    /// Calls `body` with each message of a datagram, and with the datagram's first byte.
+    static func forEach(in datagram: UnsafeRawBufferPointer, _ body: (cnl_message, UnsafeRawPointer) -> Void) {
         guard let base = datagram.baseAddress else { return }
         var offset = 0
         var message = cnl_message()
-        while cnl_decode(base, datagram.count, &offset, &message) { body(message) }
+        while cnl_decode(base, datagram.count, &offset, &message) { body(message, base) }
     }
 
     /// Returns the event in a message; `nil` if it does not concern reachability.
     ///
-    /// - Parameter devices: the hardware types of the machine that sent it; `nil` if that is another machine.
-    static func event(_ message: cnl_message, devices: DeviceTypes? = .shared) -> NetworkEvent? {
+    /// - Parameters:
+    ///   - datagram: the first byte of the message's datagram.
+    ///   - devices: the hardware types of the machine that sent it; `nil` if that is another machine.
+    static func event(
+        _ message: cnl_message, of datagram: UnsafeRawPointer, devices: DeviceTypes? = .shared
+    ) -> NetworkEvent? {
         switch message.kind {
-        case CNL_LINK: .link(NetworkInterface(message.link, devices: devices))
+        case CNL_LINK: .link(NetworkInterface(message.link, of: datagram, devices: devices))
         case CNL_LINK_GONE: .linkRemoved(index: message.link.index)
         case CNL_ADDRESS:
             NetworkInterface.Address(message.address).map { .address($0, interface: message.address.interface) }
@@ -44,8 +48,10 @@ enum MessageDecoder {
 extension NetworkInterface {
     /// Creates an interface without addresses from a link message.
     ///
-    /// - Parameter devices: the hardware types of the machine that sent it; `nil` if that is another machine.
-    init(_ link: cnl_link, devices: DeviceTypes? = .shared) {
+    /// - Parameters:
+    ///   - datagram: the first byte of the message's datagram; `nil` without netlink.
+    ///   - devices: the hardware types of the machine that sent it; `nil` if that is another machine.
+    init(_ link: cnl_link, of datagram: UnsafeRawPointer? = nil, devices: DeviceTypes? = .shared) {
         let name = withUnsafeBytes(of: link.name) { $0.prefix { $0 != 0 } + [] }
         let kind = withUnsafeBytes(of: link.kind) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         let address = withUnsafeBytes(of: link.hardware_address) { $0.prefix(Int(link.hardware_address_length)) + [] }
@@ -57,6 +63,49 @@ extension NetworkInterface {
             isPointToPoint: link.flags & CNL_LINK_POINT_TO_POINT != 0,
             operationalState: OperationalState(rawValue: link.operational_state) ?? .unknown,
             carrierChanges: link.carrier_changes)
+        master = link.master == 0 ? nil : link.master
+        linkKind = kind
+        underlay = Underlay(link, kind)
+        if let datagram, link.names_length != 0 { alternativeNames = Self.alternativeNames(of: link, datagram) }
+    }
+
+    private static func alternativeNames(of link: cnl_link, _ datagram: UnsafeRawPointer) -> [String] {
+        var names: [String] = []
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(CNL_LONG_NAME_SIZE)) { buffer in
+            guard let name = buffer.baseAddress else { return }
+            var position: UInt32 = 0
+            withUnsafePointer(to: link) { link in
+                while cnl_next_name(datagram, link, &position, name) {
+                    names.append(InterfaceName.text(UnsafeRawBufferPointer(buffer).prefix { $0 != 0 } + []))
+                }
+            }
+        }
+        return names
+    }
+}
+
+extension NetworkInterface.Underlay {
+    /// The kinds of tunnels whose remote only their program or their configuration knows.
+    private static let silentTunnels: Set<String> = ["wireguard", "amneziawg", "ovpn", "tun", "xfrm"]
+    /// The kinds that send through the device of IFLA_LINK; their own carrier does not always follow it.
+    private static let stackedKinds: Set<String> = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"]
+
+    fileprivate init(_ link: cnl_link, _ kind: String) {
+        self = .none
+        if kind.isEmpty { return }
+        if let remote = IPAddress(link.tunnel.remote), !remote.isMulticast {
+            self = .remote(
+                .init(
+                    address: remote, source: IPAddress(link.tunnel.local),
+                    interface: link.tunnel.interface == 0 ? nil : link.tunnel.interface,
+                    mark: link.tunnel.mark == 0 ? nil : link.tunnel.mark, typeOfService: link.tunnel.type_of_service,
+                    transport: Scope.Transport(rawValue: link.tunnel.protocol)))
+        } else if Self.stackedKinds.contains(kind), link.lower != 0 {
+            self = .device(link.lower)
+        } else if Self.silentTunnels.contains(kind), UInt32(link.hardware_type) != CNL_HARDWARE_ETHERNET {
+            // A tap is a wire of a virtual machine or container, not a tunnel.
+            self = .ground
+        }
     }
 }
 
@@ -86,6 +135,7 @@ extension RouteQuery {
         // Lookups reject any other protocol (rtm_getroute_parse_ip_proto, net/ipv4/fib_frontend.c).
         if [.tcp, .udp, .icmp, .icmpv6].contains(transport) { request.transport = transport.rawValue }
         request.port = port ?? 0
+        request.type_of_service = typeOfService
         return request
     }
 }
@@ -101,7 +151,9 @@ extension RouteVerdict {
     /// A refusing type means the errno that a sender gets (fib_props, net/ipv4/fib_semantics.c). Metric, prefix length, protocol
     /// and scope belong to the table's entry, which only the answer to a `fibMatch` query holds. The kernel does not repeat the
     /// query's source (rt_fill_info, net/ipv4/route.c).
-    init(_ route: cnl_route, to query: RouteQuery) {
+    ///
+    /// - Parameter buffer: the bytes that the answer was decoded from.
+    init(_ route: cnl_route, to query: RouteQuery, _ buffer: UnsafeRawPointer) {
         switch UInt32(route.type) {
         case CNL_ROUTE_BLACKHOLE: self = .refused(errno: EINVAL)
         case CNL_ROUTE_UNREACHABLE: self = .refused(errno: EHOSTUNREACH)
@@ -115,14 +167,32 @@ extension RouteVerdict {
             let isMatch = query.fibMatch
             var source = IPAddress(route.source)
             if !isMatch, case .address(let address) = query.source { source = address }
-            self = .route(
-                Route(
-                    interface: route.interface, gateway: IPAddress(route.gateway), source: source,
-                    table: route.table, metric: isMatch ? route.metric : nil,
-                    prefixLength: isMatch ? Int(route.destination_length) : nil,
-                    isLocal: [CNL_ROUTE_LOCAL, CNL_ROUTE_ANYCAST].contains(UInt32(route.type)),
-                    routingProtocol: isMatch ? route.protocol : nil, scope: isMatch ? route.scope : nil))
+            var result = Route(
+                interface: route.interface, gateway: IPAddress(route.gateway), source: source,
+                table: route.table, metric: isMatch ? route.metric : nil,
+                prefixLength: isMatch ? Int(route.destination_length) : nil,
+                isLocal: [CNL_ROUTE_LOCAL, CNL_ROUTE_ANYCAST].contains(UInt32(route.type)),
+                routingProtocol: isMatch ? route.protocol : nil, scope: isMatch ? route.scope : nil)
+            if isMatch {
+                // Hundredths of a second (USER_HZ).
+                result.lifetime = route.expires == 0 ? nil : .milliseconds(10 * Int64(route.expires))
+                result.nextHops = Self.nextHops(of: route, buffer)
+            }
+            self = .route(result)
         }
+    }
+
+    private static func nextHops(of route: cnl_route, _ buffer: UnsafeRawPointer) -> [Route.NextHop] {
+        var hops: [Route.NextHop] = []
+        var position: UInt32 = 0
+        var hop = cnl_hop()
+        withUnsafePointer(to: route) { route in
+            while cnl_next_hop(buffer, route, &position, &hop) {
+                hops.append(Route.NextHop(interface: hop.interface, gateway: IPAddress(hop.gateway)))
+            }
+        }
+        // A list of one is no choice.
+        return hops.count > 1 ? hops : []
     }
 }
 

@@ -89,8 +89,8 @@ struct RtmonDecoder: Sendable {
 
     private mutating func decode(_ bytes: ArraySlice<UInt8>) {
         bytes.withUnsafeBytes { bytes in
-            MessageDecoder.forEach(in: bytes) { message in
-                if let event = MessageDecoder.event(message, devices: nil), batch != nil {
+            MessageDecoder.forEach(in: bytes) { message, start in
+                if let event = MessageDecoder.event(message, of: start, devices: nil), batch != nil {
                     batch?.events.append(event)
                 } else if message.kind == CNL_MALFORMED {
                     report.malformed += 1

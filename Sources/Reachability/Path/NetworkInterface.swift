@@ -84,6 +84,28 @@ public struct NetworkInterface: Hashable, Sendable {
         }
     }
 
+    /// What packets of an interface need below it.
+    package enum Underlay: Hashable, Sendable {
+        /// Nothing that the kernel tells, or another namespace: its own state says all.
+        case none
+        /// The device with this index (IFLA_LINK), such as the parent of a VLAN.
+        case device(UInt32)
+        /// A way to the far end of a tunnel.
+        indirect case remote(Remote)
+        /// Some way out that is no such tunnel: only the tunnel's program knows the far end.
+        case ground
+    }
+
+    /// The far end of a tunnel, and the outer packets to it.
+    package struct Remote: Hashable, Sendable {
+        package var address: IPAddress
+        package var source: IPAddress?
+        package var interface: UInt32?
+        package var mark: UInt32?
+        package var typeOfService: UInt8 = 0
+        package var transport: Scope.Transport
+    }
+
     /// The kernel's number, unique within a network namespace; it survives a rename.
     public var index: UInt32
     /// The name.
@@ -91,6 +113,8 @@ public struct NetworkInterface: Hashable, Sendable {
     /// The kernel allows any byte but `/`, `:`, NUL and white space (net/core/dev.c, dev_valid_name). Bytes that are not UTF-8,
     /// and the backslash, are written `\xNN`, so that different names stay different. Escape it before it reaches a terminal.
     public var name: String
+    /// Further names of the same interface (`altname`, ip-link(8)), each of at most 127 bytes, encoded as ``name`` says.
+    public var alternativeNames: [String] = []
     /// The sort of device.
     public var kind: Kind
     /// True if the administrator set it up (IFF_UP, netdevice(7)).
@@ -105,6 +129,12 @@ public struct NetworkInterface: Hashable, Sendable {
     public var carrierChanges: UInt32
     /// The addresses, in the kernel's order.
     public var addresses: [Address]
+    /// The kernel's name for the kind of link (IFLA_INFO_KIND), such as `bridge`; empty for hardware.
+    package var linkKind = ""
+    /// The index of the bridge, bond or VRF that it is a port of (IFLA_MASTER).
+    package var master: UInt32?
+    /// What the interface stands on.
+    package var underlay = Underlay.none
 
     /// Makes an interface, by default one that is up, has carrier and no addresses.
     public init(

@@ -6,8 +6,9 @@ package enum RecordingFormat {
     package static let magic: [UInt8] = [0x89] + Array("RCHR\r\n".utf8) + [0x1a]
     /// The version that earlier readers must reject.
     ///
-    /// Version 2 added the source, transport and port of queries; version 1 can still be read.
-    package static let majorVersion: UInt16 = 2
+    /// Version 2 added the source, transport and port of queries. Version 3 added what interfaces stand on, their alternative names,
+    /// lifetimes and next hops of routes, and inspections. Earlier versions can still be read.
+    package static let majorVersion: UInt16 = 3
     /// The earliest supported version.
     package static let earliestVersion: UInt16 = 1
     /// The version of additions that earlier readers skip.

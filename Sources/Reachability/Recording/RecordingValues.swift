@@ -286,6 +286,28 @@ extension ByteWriter {
         append(interface.carrierChanges)
         append(interface.addresses) { $0.append($1) }
         append(interface.isPointToPoint)
+        append(interface.alternativeNames) { $0.append($1) }
+        append(interface.linkKind)
+        append(interface.master) { $0.append($1) }
+        append(interface.underlay)
+    }
+
+    private mutating func append(_ underlay: NetworkInterface.Underlay) {
+        switch underlay {
+        case .none: append(UInt8(0))
+        case .device(let index):
+            append(UInt8(1))
+            append(index)
+        case .remote(let remote):
+            append(UInt8(2))
+            append(remote.address)
+            append(remote.source) { $0.append($1) }
+            append(remote.interface) { $0.append($1) }
+            append(remote.mark) { $0.append($1) }
+            append(remote.typeOfService)
+            append(remote.transport.rawValue)
+        case .ground: append(UInt8(3))
+        }
     }
 
     mutating func append(_ address: NetworkInterface.Address) {
@@ -308,7 +330,27 @@ extension ByteReader {
         interface.carrierChanges = try integer()
         interface.addresses = try array { reader throws(MalformedBytes) in try reader.interfaceAddress() }
         if version > 1 { interface.isPointToPoint = try flag() }
+        guard version > 2 else { return interface }
+        interface.alternativeNames = try array { reader throws(MalformedBytes) in try reader.text() }
+        interface.linkKind = try text()
+        interface.master = try optionalNumber()
+        interface.underlay = try underlay()
         return interface
+    }
+
+    private mutating func underlay() throws(MalformedBytes) -> NetworkInterface.Underlay {
+        switch try integer(UInt8.self) {
+        case 0: return .none
+        case 1: return .device(try integer())
+        case 2:
+            let (address, source, interface) = (try address(), try optionalAddress(), try optionalNumber())
+            return .remote(
+                .init(
+                    address: address, source: source, interface: interface, mark: try optionalNumber(),
+                    typeOfService: try integer(), transport: Scope.Transport(rawValue: try integer())))
+        case 3: return .ground
+        default: throw MalformedBytes()
+        }
     }
 
     mutating func interfaceAddress() throws(MalformedBytes) -> NetworkInterface.Address {
@@ -338,6 +380,7 @@ extension ByteWriter {
         }
         append(query.transport.rawValue)
         append(query.port) { $0.append($1) }
+        append(query.typeOfService)
     }
 
     mutating func append(_ verdict: RouteVerdict) {
@@ -351,6 +394,11 @@ extension ByteWriter {
             append(route.metric) { $0.append($1) }
             append(route.prefixLength) { $0.append(Int32(clamping: $1)) }
             append(route.isLocal)
+            append(route.lifetime) { $0.append($1) }
+            append(route.nextHops) { writer, hop in
+                writer.append(hop.interface)
+                writer.append(hop.gateway) { $0.append($1) }
+            }
         case .refused(let errno):
             append(false)
             append(errno)
@@ -397,6 +445,7 @@ extension ByteReader {
         }
         query.transport = Scope.Transport(rawValue: try integer())
         query.port = try optional { reader throws(MalformedBytes) in try reader.integer() }
+        if version > 2 { query.typeOfService = try integer() }
         return query
     }
 
@@ -409,6 +458,11 @@ extension ByteReader {
         route.metric = try optionalNumber()
         route.prefixLength = try optional { reader throws(MalformedBytes) in Int(try reader.integer(Int32.self)) }
         route.isLocal = try flag()
+        guard version > 2 else { return .route(route) }
+        route.lifetime = try optional { reader throws(MalformedBytes) in try reader.duration() }
+        route.nextHops = try array { reader throws(MalformedBytes) in
+            RouteVerdict.Route.NextHop(interface: try reader.integer(), gateway: try reader.optionalAddress())
+        }
         return .route(route)
     }
 

@@ -34,6 +34,8 @@ public struct RouteQuery: Hashable, Sendable {
     public var port: UInt16?
     /// True if the verdict describes the entry of the table (RTM_F_FIB_MATCH) instead of the resolved route.
     public var fibMatch: Bool
+    /// The type of service of the packets (rtm_tos), as a tunnel sets it for its own.
+    package var typeOfService: UInt8 = 0
 
     /// Makes a query.
     public init(
@@ -93,6 +95,25 @@ public enum RouteVerdict: Hashable, Sendable {
         public var routingProtocol: UInt8?
         /// The scope of the table's entry (RT_SCOPE_*, rtnetlink(7)), such as 0 for global; with ``RouteQuery/fibMatch`` only.
         public var scope: UInt8?
+        /// The time until the entry ends (`expires`, ip-route(8)), such as a default route of a router advertisement; `nil` for no
+        /// end. With ``RouteQuery/fibMatch`` only.
+        public var lifetime: Duration?
+        /// The next hops of a multipath entry (`nexthop`, ip-route(8)), empty for any other; with ``RouteQuery/fibMatch`` only.
+        public var nextHops: [NextHop] = []
+
+        /// A next hop of a multipath route.
+        public struct NextHop: Hashable, Sendable {
+            /// The index of the outgoing interface.
+            public var interface: UInt32
+            /// The gateway, `nil` on the link.
+            public var gateway: IPAddress?
+
+            /// Makes a next hop.
+            public init(interface: UInt32, gateway: IPAddress? = nil) {
+                self.interface = interface
+                self.gateway = gateway
+            }
+        }
 
         /// Makes a route.
         public init(
