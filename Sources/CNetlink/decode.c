@@ -39,6 +39,7 @@ static bool decode_body(const struct nlmsghdr *header, cnl_message *message) {
     case RTM_NEWROUTE: case RTM_DELROUTE: return cnl_decode_route(header, message);
     case RTM_NEWRULE: case RTM_DELRULE: return cnl_decode_rule(header, message);
     case RTM_NEWNEXTHOP: case RTM_DELNEXTHOP: return cnl_decode_nexthop(header, message);
+    case RTM_NEWNEIGH: case RTM_DELNEIGH: return cnl_decode_neighbour(header, message);
     case RTM_NEWNETCONF: case RTM_DELNETCONF: return cnl_decode_netconf(header, message);
     default: return true;
     }

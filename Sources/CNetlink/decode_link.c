@@ -1,4 +1,4 @@
-// Links and their addresses: RTM_NEWLINK, RTM_DELLINK, RTM_NEWADDR and RTM_DELADDR.
+// Links, their addresses and their neighbours: RTM_NEWLINK, RTM_NEWADDR, RTM_NEWNEIGH and their removals.
 //
 // libnl's rtnl_link is not used: 3.7 parses every attribute it knows, IFLA_INFO_DATA and IFLA_AF_SPEC included, and rejects the
 // whole message if a newer kernel changes the shape of one of them. A live interface would be missing.
@@ -9,6 +9,7 @@
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
 #include <linux/if_tunnel.h>
+#include <linux/neighbour.h>
 #include <netinet/in.h>
 
 _Static_assert(CNL_NAME_SIZE == IFNAMSIZ && CNL_LONG_NAME_SIZE == ALTIFNAMSIZ, "a name fits, with its NUL");
@@ -43,12 +44,12 @@ static void copy_text(char *destination, size_t size, const struct nlattr *attri
     memcpy(destination, source, strnlen(source, size - 1));
 }
 
-static void read_hardware_address(const struct nlattr *attribute, cnl_link *link) {
+/// Reads a hardware address and returns its length; 0 without one, and for a longer one: the link still counts.
+static uint8_t read_hardware_address(const struct nlattr *attribute, uint8_t *bytes) {
     const int length = attribute == NULL ? 0 : attribute->nla_len - NLA_HDRLEN;
-    // A longer address counts as unknown; the link still counts.
-    if (length <= 0 || length > CNL_HARDWARE_ADDRESS_SIZE) { return; }
-    link->hardware_address_length = (uint8_t)length;
-    memcpy(link->hardware_address, cnl_payload(attribute), (size_t)length);
+    if (length <= 0 || length > CNL_HARDWARE_ADDRESS_SIZE) { return 0; }
+    memcpy(bytes, cnl_payload(attribute), (size_t)length);
+    return (uint8_t)length;
 }
 
 /// The attributes of a kind of tunnel in IFLA_INFO_DATA; 0 for those that it lacks.
@@ -169,7 +170,7 @@ bool cnl_decode_link(const struct nlmsghdr *header, cnl_message *message) {
     link->carrier_changes = cnl_u32(table[IFLA_CARRIER_CHANGES], 0);
     // RTM_DELLINK alone may lack it.
     if (table[IFLA_OPERSTATE] != NULL) { link->operational_state = *(const uint8_t *)cnl_payload(table[IFLA_OPERSTATE]); }
-    read_hardware_address(table[IFLA_ADDRESS], link);
+    link->hardware_address_length = read_hardware_address(table[IFLA_ADDRESS], link->hardware_address);
     copy_text(link->name, sizeof link->name, table[IFLA_IFNAME]);
     if (link->name[0] == 0 || !read_kind(table[IFLA_LINKINFO], is_foreign, link)) { return false; }
     if (table[IFLA_PROP_LIST] != NULL) {
@@ -220,5 +221,31 @@ bool cnl_decode_address(const struct nlmsghdr *header, cnl_message *message) {
                      &address->local);
     if (address->local.family == 0) { return false; }
     message->kind = header->nlmsg_type == RTM_NEWADDR ? CNL_ADDRESS : CNL_ADDRESS_GONE;
+    return true;
+}
+
+_Static_assert(sizeof(struct ndmsg) == 12, "rtnetlink(7)");
+
+bool cnl_decode_neighbour(const struct nlmsghdr *header, cnl_message *message) {
+    enum { LAST_OF_NEIGHBOUR = NDA_LLADDR };
+    static const struct nla_policy policy[LAST_OF_NEIGHBOUR + 1];
+    if (NLMSG_PAYLOAD(header, 0) < sizeof(struct ndmsg)) { return false; }
+    const struct ndmsg *fixed = NLMSG_DATA(header);
+    message->family = fixed->ndm_family;
+    const size_t address_length = cnl_address_length(fixed->ndm_family);
+    // A VXLAN has remote addresses of any length in its forwarding database.
+    if (address_length == 0 && fixed->ndm_family != AF_BRIDGE) { return true; }
+    struct nlattr *table[LAST_OF_NEIGHBOUR + 1];
+    if (!cnl_parse_message(header, sizeof *fixed, table, LAST_OF_NEIGHBOUR, policy)) { return false; }
+    cnl_neighbour *neighbour = &message->neighbour;
+    neighbour->interface = (uint32_t)fixed->ndm_ifindex;
+    neighbour->state = fixed->ndm_state;
+    const struct nlattr *address = table[NDA_DST];
+    if (address_length != 0) {
+        if (address == NULL || (size_t)(address->nla_len - NLA_HDRLEN) != address_length) { return false; }
+        cnl_read_address(address, fixed->ndm_family, &neighbour->address);
+    }
+    neighbour->hardware_address_length = read_hardware_address(table[NDA_LLADDR], neighbour->hardware_address);
+    message->kind = header->nlmsg_type == RTM_NEWNEIGH ? CNL_NEIGHBOUR : CNL_NEIGHBOUR_GONE;
     return true;
 }

@@ -90,6 +90,7 @@ bool cnl_decode_address(const struct nlmsghdr *_Nonnull header, cnl_message *_No
 bool cnl_decode_route(const struct nlmsghdr *_Nonnull header, cnl_message *_Nonnull message);
 bool cnl_decode_rule(const struct nlmsghdr *_Nonnull header, cnl_message *_Nonnull message);
 bool cnl_decode_nexthop(const struct nlmsghdr *_Nonnull header, cnl_message *_Nonnull message);
+bool cnl_decode_neighbour(const struct nlmsghdr *_Nonnull header, cnl_message *_Nonnull message);
 bool cnl_decode_netconf(const struct nlmsghdr *_Nonnull header, cnl_message *_Nonnull message);
 
 #endif

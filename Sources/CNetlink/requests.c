@@ -1,4 +1,4 @@
-// Requests: dumps of links and addresses, and route lookups.
+// Requests: dumps, single entries, and route lookups.
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -6,6 +6,7 @@
 
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
+#include <linux/neighbour.h>
 
 /// Sends requests. Returns 0 or a negative errno, which nl_send_auto would turn into an NLE_ code.
 static int32_t send_to_kernel(cnl_socket *socket, const void *requests, size_t length) {
@@ -39,26 +40,74 @@ static struct nl_msg *make_message(int type, int flags, const void *fixed, size_
     return message;
 }
 
-int32_t cnl_request_links(cnl_socket *socket, uint32_t *sequence) {
+/// An attribute of a request; no payload ends a list.
+typedef struct {
+    int type;
+    const void *payload;
+    size_t size;
+} attribute;
+
+/// Sends a request with up to two attributes.
+static int32_t request(cnl_socket *socket, int type, int flags, const void *fixed, size_t size, const attribute attributes[2],
+                       uint32_t *sequence) {
     *sequence = 0;
-    const struct ifinfomsg fixed = { .ifi_family = AF_UNSPEC };
-    struct nl_msg *message = make_message(RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP, &fixed, sizeof fixed);
+    struct nl_msg *message = make_message(type, NLM_F_REQUEST | flags, fixed, size);
     if (message == NULL) { return -ENOMEM; }
-    int32_t error = nla_put_u32(message, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS) < 0
-        ? -ENOMEM : send_message(socket, message, sequence);
+    int32_t error = 0;
+    for (size_t index = 0; index < 2 && attributes[index].payload != NULL; index++) {
+        const attribute *added = &attributes[index];
+        if (nla_put(message, added->type, (int)added->size, added->payload) < 0) { error = -ENOMEM; }
+    }
+    if (error == 0) { error = send_message(socket, message, sequence); }
     nlmsg_free(message);
     return error;
 }
 
-int32_t cnl_request_addresses(cnl_socket *socket, uint32_t *sequence) {
-    *sequence = 0;
-    const struct ifaddrmsg fixed = { .ifa_family = AF_UNSPEC };
-    struct nl_msg *message = make_message(RTM_GETADDR, NLM_F_REQUEST | NLM_F_DUMP, &fixed, sizeof fixed);
-    if (message == NULL) { return -ENOMEM; }
-    int32_t error = send_message(socket, message, sequence);
-    nlmsg_free(message);
-    return error;
+static const uint32_t without_statistics = RTEXT_FILTER_SKIP_STATS;
+
+int32_t cnl_request_links(cnl_socket *socket, uint32_t *sequence) {
+    const struct ifinfomsg fixed = { .ifi_family = AF_UNSPEC };
+    const attribute attributes[2] = { { IFLA_EXT_MASK, &without_statistics, sizeof without_statistics } };
+    return request(socket, RTM_GETLINK, NLM_F_DUMP, &fixed, sizeof fixed, attributes, sequence);
 }
+
+int32_t cnl_request_link(cnl_socket *socket, uint32_t index, uint32_t *sequence) {
+    const struct ifinfomsg fixed = { .ifi_family = AF_UNSPEC, .ifi_index = (int)index };
+    const attribute attributes[2] = { { IFLA_EXT_MASK, &without_statistics, sizeof without_statistics } };
+    return request(socket, RTM_GETLINK, 0, &fixed, sizeof fixed, attributes, sequence);
+}
+
+int32_t cnl_request_addresses(cnl_socket *socket, uint32_t *sequence) {
+    const struct ifaddrmsg fixed = { .ifa_family = AF_UNSPEC };
+    return request(socket, RTM_GETADDR, NLM_F_DUMP, &fixed, sizeof fixed, (const attribute[2]){ { 0 } }, sequence);
+}
+
+int32_t cnl_request_routes(cnl_socket *socket, uint8_t family, uint32_t interface, uint32_t *sequence) {
+    const struct rtmsg fixed = { .rtm_family = family };
+    const attribute attributes[2] = { { RTA_OIF, &interface, sizeof interface } };
+    return request(socket, RTM_GETROUTE, NLM_F_DUMP, &fixed, sizeof fixed, attributes, sequence);
+}
+
+int32_t cnl_request_neighbour(cnl_socket *socket, uint32_t interface, const cnl_address *address, uint32_t *sequence) {
+    const struct ndmsg fixed = { .ndm_family = address->family, .ndm_ifindex = (int)interface };
+    const attribute attributes[2] = { { NDA_DST, address->bytes, cnl_address_length(address->family) } };
+    return request(socket, RTM_GETNEIGH, 0, &fixed, sizeof fixed, attributes, sequence);
+}
+
+int32_t cnl_request_port(cnl_socket *socket, uint32_t bridge, const uint8_t *hardware_address, size_t length, uint32_t *sequence) {
+    const struct ndmsg fixed = { .ndm_family = AF_BRIDGE };
+    const attribute attributes[2] = {
+        { NDA_LLADDR, hardware_address, length }, { NDA_MASTER, &bridge, sizeof bridge },
+    };
+    return request(socket, RTM_GETNEIGH, 0, &fixed, sizeof fixed, attributes, sequence);
+}
+
+int32_t cnl_request_ports(cnl_socket *socket, uint32_t bridge, uint32_t *sequence) {
+    const struct ndmsg fixed = { .ndm_family = AF_BRIDGE };
+    const attribute attributes[2] = { { NDA_MASTER, &bridge, sizeof bridge } };
+    return request(socket, RTM_GETNEIGH, NLM_F_DUMP, &fixed, sizeof fixed, attributes, sequence);
+}
+
 // A verdict takes several lookups. All of them travel in one datagram and all answers are read in one call, because system calls
 // are most of the cost.
 

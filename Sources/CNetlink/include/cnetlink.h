@@ -107,6 +107,15 @@ typedef struct {
     cnl_address gateway;        ///< RTA_GATEWAY or RTA_VIA; family 0 on the link.
 } cnl_hop;
 
+/// An entry of the neighbour table (RTM_NEWNEIGH), or of a bridge's forwarding database (AF_BRIDGE).
+typedef struct {
+    uint32_t interface;         ///< Of a forwarding database the port, or the bridge itself.
+    uint16_t state;             ///< NUD_* of linux/neighbour.h.
+    uint8_t hardware_address_length; ///< 0 if it is unknown.
+    uint8_t hardware_address[CNL_HARDWARE_ADDRESS_SIZE]; ///< NDA_LLADDR.
+    cnl_address address;        ///< NDA_DST; family 0 in a forwarding database.
+} cnl_neighbour;
+
 /// The kind of a message.
 typedef enum {
     CNL_OTHER = 0,      ///< Well-formed and irrelevant: an unknown type, or a bridge's view of a port (AF_BRIDGE).
@@ -120,6 +129,8 @@ typedef enum {
     CNL_RULE_GONE,
     CNL_NEXTHOP,        ///< Only `identifier` is filled in.
     CNL_NEXTHOP_GONE,
+    CNL_NEIGHBOUR,
+    CNL_NEIGHBOUR_GONE,
     CNL_NETCONF,        ///< `family`, and `identifier`: the interface index, or NETCONFA_IFINDEX_ALL (-1) or _DEFAULT (-2).
     CNL_DONE,           ///< The end of a dump. `error` is the errno in NLMSG_DONE: a rejected request is not an empty dump.
     CNL_ERROR,          ///< NLMSG_ERROR; `error` 0 is an acknowledgement.
@@ -139,6 +150,7 @@ typedef struct {
     cnl_link link;
     cnl_interface_address address;
     cnl_route route;
+    cnl_neighbour neighbour;
 } cnl_message;
 
 /// The sender, size and place of a received datagram.
@@ -178,6 +190,7 @@ typedef struct {
 #define CNL_ADDRESS_OPTIMISTIC 0x04u ///< IFA_F_OPTIMISTIC
 #define CNL_ADDRESS_DADFAILED 0x08u  ///< IFA_F_DADFAILED
 #define CNL_ADDRESS_TENTATIVE 0x40u  ///< IFA_F_TENTATIVE
+#define CNL_ROUTE_UNICAST 1u         ///< RTN_UNICAST
 #define CNL_ROUTE_LOCAL 2u           ///< RTN_LOCAL
 #define CNL_ROUTE_BROADCAST 3u       ///< RTN_BROADCAST
 #define CNL_ROUTE_ANYCAST 4u         ///< RTN_ANYCAST
@@ -291,6 +304,25 @@ bool cnl_next_hop(const void *_Nonnull bytes, const cnl_route *_Nonnull route, u
 
 /// Requests a dump of all links (RTM_GETLINK, RTEXT_FILTER_SKIP_STATS). Returns 0 or a negative errno.
 int32_t cnl_request_links(cnl_socket *_Nonnull socket, uint32_t *_Nonnull sequence);
+
+/// Requests one link (RTM_GETLINK), without statistics. Returns 0 or a negative errno.
+int32_t cnl_request_link(cnl_socket *_Nonnull socket, uint32_t index, uint32_t *_Nonnull sequence);
+
+/// Requests a dump of the routes of a family out of an interface (RTM_GETROUTE, RTA_OIF on a strict socket). Returns 0 or a
+/// negative errno.
+int32_t cnl_request_routes(cnl_socket *_Nonnull socket, uint8_t family, uint32_t interface, uint32_t *_Nonnull sequence);
+
+/// Requests the neighbour entry of an address (RTM_GETNEIGH, since Linux 5.0). Returns 0 or a negative errno.
+int32_t cnl_request_neighbour(cnl_socket *_Nonnull socket, uint32_t interface, const cnl_address *_Nonnull address,
+                              uint32_t *_Nonnull sequence);
+
+/// Requests the entry of a hardware address without VLAN in a bridge's forwarding database (RTM_GETNEIGH of AF_BRIDGE, since Linux
+/// 5.0). Returns 0 or a negative errno.
+int32_t cnl_request_port(cnl_socket *_Nonnull socket, uint32_t bridge, const uint8_t *_Nonnull hardware_address, size_t length,
+                         uint32_t *_Nonnull sequence);
+
+/// Requests a dump of a bridge's forwarding database (RTM_GETNEIGH of AF_BRIDGE, NDA_MASTER). Returns 0 or a negative errno.
+int32_t cnl_request_ports(cnl_socket *_Nonnull socket, uint32_t bridge, uint32_t *_Nonnull sequence);
 
 /// Requests a dump of all addresses of both families (RTM_GETADDR). Returns 0 or a negative errno.
 int32_t cnl_request_addresses(cnl_socket *_Nonnull socket, uint32_t *_Nonnull sequence);

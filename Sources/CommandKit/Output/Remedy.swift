@@ -18,10 +18,10 @@ package struct Remedy: Hashable {
         switch reason {
         case .noInterface:
             missing =
-                switch explanation.path.bindingProblem {
+                switch explanation.path.obstacle {
                 case .missing(let name): "an interface named \(name)"
                 case .loopback(let name): "another interface: \(name) is the loopback interface and reaches no other host"
-                case nil: "a network interface"
+                default: explanation.path.obstacle?.description ?? "a network interface"
                 }
             command = "ip link show"
         case .adminDown:

@@ -23,7 +23,7 @@ package struct ExplanationText {
 
     /// The reason why nothing was looked up.
     private var reasonForNoLookup: String {
-        explanation.path.nameLookupFailure?.description ?? explanation.path.bindingProblem?.description
+        explanation.path.nameLookupFailure?.description ?? explanation.path.obstacle?.description
             ?? "there is no address to look up"
     }
 

@@ -31,6 +31,14 @@ package struct Evaluation: Sendable {
     package var dump = Dump.none
     /// The new addresses for the source to watch; `nil` if they stay as they are.
     package var destinations: Set<IPAddress>?
+    /// The links to read again before the lookups, as their messages may come late.
+    package var links: [UInt32] = []
+    /// The changes that reading links again found.
+    package private(set) var linkChanges: [NetworkInterface] = []
+    /// The gateways behind bridges, whose ports are asked for after publication.
+    package var bridged: Set<BridgedGateway> = []
+    /// The ports of these gateways.
+    package var ports: [BridgedGateway: UInt32] = [:]
     /// The scopes to look up, in the order in which they were added.
     package var scopes: [ScopeEvaluation] = []
     /// The errors of failed requests.
@@ -62,7 +70,20 @@ package struct Evaluation: Sendable {
     package var hasChanges: Bool { scopes.contains { $0.path != nil && $0.path != $0.known } }
 
     /// Takes over a dump.
-    package mutating func noteDump(_ table: InterfaceTable) { (self.table, dump) = (table, .done) }
+    package mutating func noteDump(_ interfaces: [NetworkInterface]) {
+        (table, dump) = (InterfaceTable(interfaces, table.memory), .done)
+    }
+
+    /// Takes over links that were read again.
+    package mutating func noteLinks(_ links: [NetworkInterface]) {
+        for var link in links {
+            guard let known = table[link.index] else { continue }
+            link.addresses = known.addresses
+            if link == known { continue }
+            linkChanges.append(link)
+            _ = table.apply(.link(link))
+        }
+    }
 
     /// Drops all answers, to look up every address again.
     package mutating func discardVerdicts() {
@@ -114,6 +135,8 @@ package struct ScopeChange: Equatable, Sendable {
     package var state = Condition.State()
     /// True if the egress link lost its carrier and got it back between two evaluations.
     package var blinked = false
+    /// True if an interface joined or left what the egress tunnel stands on.
+    package var changedGround = false
     /// True if the scope was satisfied before and is not now.
     package var lost = false
     /// True if the level or the epoch changed.
@@ -140,11 +163,11 @@ package struct RouteDetails: Sendable {
     package init() {}
 
     /// Makes the queries for a path: for each satisfied family the entry of the first route that leads to another machine.
-    package init(of path: NetworkPath, _ queries: [RouteQuery], _ verdicts: [RouteVerdict]) {
-        for index in queries.indices.prefix(verdicts.count) where !verdicts[index].isLocal {
-            switch queries[index].destination.family {
-            case .ipv4: if ipv4 == nil && path.supportsIPv4 { ipv4 = queries[index].entry(behind: verdicts[index]) }
-            case .ipv6: if ipv6 == nil && path.supportsIPv6 { ipv6 = queries[index].entry(behind: verdicts[index]) }
+    package init(of path: NetworkPath, _ decisions: [Decision]) {
+        for decision in decisions where !decision.verdict.isLocal {
+            switch decision.query.destination.family {
+            case .ipv4: if ipv4 == nil && path.supportsIPv4 { ipv4 = decision.query.entry(behind: decision.verdict) }
+            case .ipv6: if ipv6 == nil && path.supportsIPv6 { ipv6 = decision.query.entry(behind: decision.verdict) }
             }
         }
     }

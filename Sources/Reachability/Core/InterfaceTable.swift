@@ -5,8 +5,11 @@ package struct InterfaceTable: Equatable, Sendable {
     /// All interfaces, in the order of their indices.
     // Not hashed: there are few, and the way from an event to its verdict reads them in their places, without copies.
     package private(set) var all: [NetworkInterface]
+    /// What earlier evaluations found below the interfaces.
+    package var memory: UnderlayMemory
 
-    package init(_ interfaces: [NetworkInterface] = []) {
+    package init(_ interfaces: [NetworkInterface] = [], _ memory: UnderlayMemory = UnderlayMemory()) {
+        self.memory = memory
         // Of two with the same index the later one is used.
         all = Dictionary(interfaces.map { ($0.index, $0) }) { $1 }.values.sorted { $0.index < $1.index }
     }
@@ -28,9 +31,9 @@ package struct InterfaceTable: Equatable, Sendable {
         return low
     }
 
-    /// Returns the interface with a name, or else with an alternative one.
+    /// Returns the interface with a name, which may be an alternative one: no two are the same (dev_alloc_name, net/core/dev.c).
     package func interface(named name: String) -> NetworkInterface? {
-        all.first { $0.name == name } ?? all.first { $0.alternativeNames.contains(name) }
+        all.first { $0.hasName(name) }
     }
 
     /// Returns true if an interface holds the address.

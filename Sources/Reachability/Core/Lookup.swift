@@ -20,13 +20,33 @@ package struct Lookup: Sendable {
         indirect case review(refusal: RouteVerdict, rest: [IPAddress])
         /// The same source for a datagram: rules may tell transports apart.
         indirect case comparison(refusal: RouteVerdict, verdict: RouteVerdict, rest: [IPAddress])
+        /// No ground passes by itself: one with a route of its own counts, too.
+        case inspection
         case done
     }
 
     /// An answer that counts if no later member of the group passes.
     private indirect enum Fallback: Sendable {
-        case answer(RouteQuery, RouteVerdict)
+        case answer(Decision)
     }
+
+    /// An answer whose egress interface stands on something that is looked up.
+    private struct Upper: Sendable {
+        enum Question: Sendable {
+            /// The way to the tunnel's far end.
+            case remote(NetworkInterface.Remote)
+            /// The interfaces that pass by themselves, as far as they were asked.
+            case ground(found: [UInt32], rest: ArraySlice<RouteQuery>, asked: [RouteQuery])
+        }
+
+        var query: RouteQuery
+        var verdict: RouteVerdict
+        var tunnel: NetworkInterface.Identity
+        var question: Question
+    }
+
+    /// The number of tunnels in tunnels that are followed; the kernel drops packets in deeper ones (net/core/dev.c, xmit recursion).
+    private static let tunnelLimit = 4
 
     /// The number of sources that are tried where no socket can be asked.
     fileprivate static let trialLimit = 16
@@ -44,6 +64,11 @@ package struct Lookup: Sendable {
     private var fallback: Fallback?
     /// True if a member that this machine holds counts only if there is no other.
     private let prefersRemote: Bool
+    /// The answers above the one that is asked for, the destination's first.
+    private var uppers: [Upper] = []
+    private var underlay = Decision.Underlay.sound
+    /// The destinations by which ground is found, one of each family.
+    private let groundDestinations: [IPAddress]
 
     /// Makes the lookups of a group.
     ///
@@ -51,7 +76,11 @@ package struct Lookup: Sendable {
     ///   - query: The query to the first member.
     ///   - group: All members; empty for the query's destination alone.
     ///   - prefersRemote: True to pass over addresses of this machine.
-    package init(_ query: RouteQuery, _ group: [IPAddress] = [], prefersRemote: Bool = false) {
+    ///   - groundDestinations: One destination in the internet for each family.
+    package init(
+        _ query: RouteQuery, _ group: [IPAddress] = [], prefersRemote: Bool = false, groundDestinations: [IPAddress] = []
+    ) {
+        self.groundDestinations = groundDestinations
         self.query = query
         transport = query.transport
         rest = group.dropFirst()
@@ -59,11 +88,14 @@ package struct Lookup: Sendable {
     }
 
     package var isDone: Bool { phase == .done }
+    /// True if ``query`` waits for its answer.
+    fileprivate var isAsking: Bool { phase != .done && phase != .inspection }
 
     /// Returns the query that follows if the first one is answered with this source.
     fileprivate func confirmation(from source: IPAddress) -> RouteQuery? {
         // Of later members most are refused, too.
-        phase == .first && fallback == nil && query.destination.family == .ipv4 ? query.from(.address(source)) : nil
+        phase == .first && fallback == nil && uppers.isEmpty && query.destination.family == .ipv4
+            ? query.from(.address(source)) : nil
     }
 
     /// Returns true if ``query`` confirms a source.
@@ -79,33 +111,167 @@ package struct Lookup: Sendable {
             try acceptForMember(answer, table)
         } catch {
             // A recording has only the members that were asked when it was made.
-            guard error.code == .notRecorded, case .answer(let query, let verdict) = fallback else { throw error }
-            (self.query, self.verdict, phase, rest, fallback) = (query, verdict, .done, [], nil)
+            guard error.code == .notRecorded, case .answer(let decision) = fallback else { throw error }
+            (query, verdict, underlay) = (decision.query, decision.verdict, decision.underlay)
+            (phase, rest, fallback, uppers) = (.done, [], nil, [])
             return
         }
-        if phase == .done, !rest.isEmpty || fallback != nil { continueInGroup(table) }
+        if phase == .done { conclude(PathEvaluator.passes(verdict, to: query, table), table) }
     }
 
+    /// The answer that decided, once done.
+    package var decision: Decision { Decision(query: query, verdict: verdict, underlay: underlay) }
+
+    // MARK: - Underlays
+
+    /// Continues below an answer that passes, or else above it.
+    private mutating func conclude(_ passes: Bool, _ table: InterfaceTable) {
+        guard passes, case .route(let route) = verdict, !route.isLocal else { return ascend(passes, table) }
+        if !table.memory.ports.isEmpty, let bridged = table.bridgedGateway(of: route.interface, route.gateway),
+            let (reason, obstacle) = table.lackOfPort(to: bridged)
+        {
+            underlay = .failed(reason, obstacle)
+            return ascend(false, table)
+        }
+        guard uppers.count < Self.tunnelLimit, let tunnel = table.tunnel(below: route.interface) else {
+            return ascend(true, table)
+        }
+        switch tunnel.underlay {
+        case .remote(let remote):
+            uppers.append(Upper(query: query, verdict: verdict, tunnel: tunnel.identity, question: .remote(remote)))
+            query = RouteQuery(
+                to: remote.address, interface: remote.interface, mark: remote.mark, source: ownSource,
+                transport: remote.transport)
+            query.typeOfService = remote.typeOfService
+            askAnew()
+        case .ground where !table.memory.tunnelsStandAlone: descend(to: tunnel, table)
+        case .none, .device, .ground: ascend(true, table)
+        }
+    }
+
+    /// Continues with the ground of a tunnel.
+    private mutating func descend(to tunnel: NetworkInterface, _ table: InterfaceTable) {
+        // A way out that itself leads through such a tunnel is no ground.
+        let isGround = uppers.contains { if case .ground = $0.question { true } else { false } }
+        if isGround { return ascend(false, table) }
+        let hardware = table.groundOfHardware
+        if !hardware.isEmpty {
+            underlay = .ground(hardware)
+            return ascend(true, table)
+        }
+        let probes = table.groundProbes(groundDestinations)
+        uppers.append(
+            Upper(
+                query: query, verdict: verdict, tunnel: tunnel.identity,
+                question: .ground(found: [], rest: probes[...], asked: probes)))
+        askNextGround(table)
+    }
+
+    /// The source that the sender sets itself, as a tunnel may.
+    private var ownSource: RouteQuery.Source {
+        guard case .remote(let remote) = uppers.last?.question, let source = remote.source else { return .unspecified }
+        return .address(source)
+    }
+
+    /// Asks the first question of ``query``.
+    private mutating func askAnew() { (verdict, phase, hasRepeated) = (.noRoute, .first, false) }
+
+    private mutating func askNextGround(_ table: InterfaceTable) {
+        guard let upper = uppers.last, case .ground(let found, var rest, let asked) = upper.question else { return }
+        if let next = rest.popFirst() {
+            uppers[uppers.count - 1].question = .ground(found: found, rest: rest, asked: asked)
+            query = next
+            return askAnew()
+        }
+        uppers.removeLast()
+        (query, verdict) = (upper.query, upper.verdict)
+        if !found.isEmpty {
+            underlay = .ground(found)
+            ascend(true, table)
+        } else if table.lackOfGround(of: upper.tunnel) == nil {
+            ascend(true, table)
+        } else if asked.isEmpty {
+            fall(upper.tunnel, table)
+        } else {
+            uppers.append(upper)
+            phase = .inspection
+        }
+    }
+
+    /// Ends a tunnel without ground.
+    private mutating func fall(_ tunnel: NetworkInterface.Identity, _ table: InterfaceTable) {
+        if let (reason, obstacle) = table.lackOfGround(of: tunnel) { underlay = .failed(reason, obstacle) }
+        ascend(underlay.isSound, table)
+    }
+
+    /// The interfaces of which one with a route of its own is ground; `nil` unless that is the next question.
+    fileprivate var inspection: [UInt32]? {
+        guard phase == .inspection, case .ground(_, _, let asked) = uppers.last?.question else { return nil }
+        var indices: [UInt32] = []
+        for case let index? in asked.map(\.interface) where !indices.contains(index) { indices.append(index) }
+        return indices
+    }
+
+    /// Takes in the interface that has a route of its own.
+    fileprivate mutating func accept(ownRoute index: UInt32?, _ table: InterfaceTable) {
+        guard let upper = uppers.popLast() else { return }
+        (query, verdict, phase) = (upper.query, upper.verdict, .done)
+        guard let index else { return fall(upper.tunnel, table) }
+        underlay = .ground([index])
+        ascend(true, table)
+    }
+
+    /// Continues above an answer: with the destination's group, if there is nothing above.
+    private mutating func ascend(_ passes: Bool, _ table: InterfaceTable) {
+        guard let upper = uppers.last else { return concludeMember(passes, table) }
+        switch upper.question {
+        case .remote(let remote):
+            if !passes, underlay.isSound {
+                let (reason, interface) = PathEvaluator.failure(verdict, to: query, table)
+                underlay = .failed(reason, .remote(tunnel: upper.tunnel, remote.address, interface, reason))
+            }
+            uppers.removeLast()
+            (query, verdict, phase) = (upper.query, upper.verdict, .done)
+            ascend(passes, table)
+        case .ground(var found, var rest, let asked):
+            // A guess leads to the other end of one link, which may be another tunnel.
+            if passes, !verdict.isGuess, let index = query.interface {
+                found.append(index)
+                rest = rest.filter { $0.interface != index }[...]
+            }
+            underlay = .sound
+            uppers[uppers.count - 1].question = .ground(found: found, rest: rest, asked: asked)
+            askNextGround(table)
+        }
+    }
+
+    // MARK: - Groups
+
     /// Asks the next member, unless the last one passes.
-    private mutating func continueInGroup(_ table: InterfaceTable) {
+    private mutating func concludeMember(_ passes: Bool, _ table: InterfaceTable) {
+        phase = .done
+        if rest.isEmpty && fallback == nil { return }
         let isPassedOver = prefersRemote && verdict.isLocal
-        if !isPassedOver && PathEvaluator.passes(verdict, to: query, table) {
+        if !isPassedOver && passes {
             (rest, fallback) = ([], nil)
             return
         }
         // Most machines have no IPv6: asking further would cost a round of lookups with each event.
         if !table.hasSource(query.destination.family) { rest = [] }
         switch fallback {
-        case .answer(_, let kept) where isPassedOver || !(prefersRemote && kept.isLocal): break
-        default: fallback = .answer(query, verdict)
+        case .answer(let kept) where isPassedOver || !(prefersRemote && kept.verdict.isLocal): break
+        default: fallback = .answer(decision)
         }
         if let next = rest.popFirst() {
             (query.destination, query.source, query.transport) = (next, .unspecified, transport)
-            (verdict, phase, hasRepeated) = (.noRoute, .first, false)
-        } else if case .answer(let query, let verdict) = fallback {
-            (self.query, self.verdict, fallback) = (query, verdict, nil)
+            underlay = .sound
+            askAnew()
+        } else if case .answer(let decision) = fallback {
+            (query, verdict, underlay, fallback) = (decision.query, decision.verdict, decision.underlay, nil)
         }
     }
+
+    // MARK: - One destination
 
     private mutating func acceptForMember(
         _ answer: Result<RouteVerdict, ReachabilityError>, _ table: InterfaceTable
@@ -125,7 +291,7 @@ package struct Lookup: Sendable {
             verdict = try answer.get()
             if verdict.isRace || verdict.mayLackSource, !hasRepeated {
                 (hasRepeated, phase, verdict) = (true, .first, first)
-                query.source = .unspecified
+                query.source = ownSource
             }
         case .selection:
             switch answer {
@@ -134,7 +300,7 @@ package struct Lookup: Sendable {
                 (verdict, phase) = (selected, .done)
                 if selected.isRace, !hasRepeated {
                     (hasRepeated, phase) = (true, .first)
-                    query.source = .unspecified
+                    query.source = ownSource
                 } else if case .refused = selected, transport != .udp {
                     // For a bound socket the first lookup, which has its transport and is as strict, has the better reason.
                     if query.interface != nil { verdict = first }
@@ -157,10 +323,10 @@ package struct Lookup: Sendable {
                 phase = .comparison(refusal: refusal, verdict: reviewed, rest: rest)
             }
         case .comparison(let refusal, let reviewed, let rest):
-            query.transport = transport
+            query.transport = uppers.isEmpty ? transport : query.transport
             // Refused like the socket: this may be its source.
             if try answer.get() == refusal { (verdict, phase) = (reviewed, .done) } else { reviewNext(refusal, rest[...]) }
-        case .done: break
+        case .inspection, .done: break
         }
     }
 
@@ -242,9 +408,18 @@ extension InterfaceTable {
     }
 }
 
+extension Decision.Underlay {
+    fileprivate var isSound: Bool { if case .failed = self { false } else { true } }
+}
+
+extension RouteVerdict {
+    /// True if the kernel found no route and took the destination to be on the link.
+    fileprivate var isGuess: Bool { if case .route(let route) = self { route.table == 0 && !route.isLocal } else { false } }
+}
+
 extension NetworkInterface.Address {
     /// Returns true if packets to the internet may come from this address; over IPv4 one of the link may, behind a gateway.
-    fileprivate func isSource(_ family: IPAddress.Family) -> Bool {
+    func isSource(_ family: IPAddress.Family) -> Bool {
         isReady && address.family == family && !(address.isLinkLocal && family == .ipv6) && !address.isLoopback
             && !address.isUnspecified
     }
@@ -263,6 +438,8 @@ package struct LookupBatch: Sendable {
     private var failures: [ReachabilityError?] = []
     /// The positions of the last round's lookups; the second entry of a lookup is its confirmation.
     private var asked: [Int] = []
+    /// The position of the lookup that waits for ``accept(ownRoute:_:)``.
+    private var inspected: Int?
 
     /// Makes an empty batch.
     ///
@@ -283,7 +460,7 @@ package struct LookupBatch: Sendable {
         var scope = 0
         for position in lookups.indices {
             while ends[scope] <= position { scope += 1 }
-            if failures[scope] != nil || lookups[position].isDone { continue }
+            if failures[scope] != nil || !lookups[position].isAsking { continue }
             if queries.isEmpty {
                 // With room for the confirmations.
                 queries.reserveCapacity(2 * (lookups.count - position))
@@ -316,15 +493,23 @@ package struct LookupBatch: Sendable {
         }
     }
 
-    /// Returns the queries that decided about a scope, with their answers.
+    /// Returns the answers that decided about a scope, one for each lookup.
     ///
     /// - Throws: the error that leaves the verdict open.
-    package func decision(
-        about scope: Int
-    ) throws(ReachabilityError) -> (queries: [RouteQuery], verdicts: [RouteVerdict]) {
+    package func decisions(about scope: Int) throws(ReachabilityError) -> [Decision] {
         if let failure = failures[scope] { throw failure }
-        let own = lookups[(scope == 0 ? 0 : ends[scope - 1])..<ends[scope]]
-        return (own.map(\.query), own.map(\.verdict))
+        return lookups[(scope == 0 ? 0 : ends[scope - 1])..<ends[scope]].map(\.decision)
+    }
+
+    /// Returns the interfaces of which one with a route of its own is ground, if that is the next question.
+    package mutating func nextInspection() -> [UInt32]? {
+        inspected = lookups.firstIndex { $0.inspection != nil }
+        return inspected.flatMap { lookups[$0].inspection }
+    }
+
+    /// Takes in the interface that has a route of its own.
+    package mutating func accept(ownRoute index: UInt32?, _ table: InterfaceTable) {
+        if let inspected { lookups[inspected].accept(ownRoute: index, table) }
     }
 
     /// Returns the position of the lookup that a query of the last round belongs to.

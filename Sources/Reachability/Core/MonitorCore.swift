@@ -61,6 +61,9 @@ package struct MonitorCore: Sendable {
         var steadyAt: Duration?
     }
 
+    /// The number of gateways behind bridges that are remembered.
+    private static let portLimit = 64
+
     package let evaluator: PathEvaluator
     package private(set) var health = MonitorHealth()
     package private(set) var events = EventCounts()
@@ -107,6 +110,7 @@ package struct MonitorCore: Sendable {
         schedule = Schedule(
             auditInterval: configuration.auditInterval,
             auditIntervalWhileUnsatisfied: configuration.auditIntervalWhileUnsatisfied, pollInterval: configuration.pollInterval)
+        table.memory.tunnelsStandAlone = configuration.tunnelsStandAlone
         isValidating = configuration.validator != nil
         if isValidating {
             validation = ValidationState(
@@ -296,8 +300,25 @@ package struct MonitorCore: Sendable {
             evaluation.dump = .toConfirm
         }
         evaluation.isComplete = !stale.isEmpty || schedule.isReevaluationDue(at: now)
+        if schedule.isReevaluationDue(at: now) { evaluation.links = linksInUse() }
         addStaleScopes(to: &evaluation)
         return evaluation
+    }
+
+    /// Returns the interfaces of all paths and what they stand on.
+    ///
+    /// The kernel announces a loss of carrier at most once a second (linkwatch_nextevent, net/core/link_watch.c): that of a second
+    /// interface, or of a bridge whose last port lost it, comes late.
+    private func linksInUse() -> [UInt32] {
+        var links: Set<UInt32> = []
+        for place in scopes.values.indices {
+            guard let path = scopes.values[place].level.path else { continue }
+            for family in IPAddress.Family.allCases {
+                if let link = path.link(over: family) { links.formUnion(table.stack(of: link)) }
+                if path.hasGround(over: family) { links.formUnion(path[family].ground) }
+            }
+        }
+        return links.sorted()
     }
 
     /// Adds the scopes whose held loss is due to the stale ones.
@@ -405,6 +426,7 @@ package struct MonitorCore: Sendable {
     ///
     /// Call ``finish(_:)`` next, which decides about streams.
     package mutating func applyVerdicts(to evaluation: inout Evaluation) {
+        noteLinks(evaluation)
         noteAnswers(evaluation)
         guard hasSnapshot else { return }
         evaluation.steadied = settleDown(at: evaluation.now)
@@ -416,11 +438,44 @@ package struct MonitorCore: Sendable {
             guard let place = scopes.index(forKey: scope) else { continue }
             // In its place: a state is large, and copies would be most of the work.
             var change = scopes.values[place].observe(path, table, resumed: resumed, at: evaluation.now)
+            noteGround(of: path)
             change.wasRequested = !requestsUnderWay.isEmpty && requestsUnderWay.remove(scope) != nil
             evaluation.scopes[position].change = change
         }
         guard isValidating, let place = scopes.index(forKey: .internet), scopes.values[place].level.path != nil else { return }
         validation?.observe(scopes.values[place].level.state, at: evaluation.now)
+    }
+
+    /// Takes over links that were read again, as if their messages had come.
+    private mutating func noteLinks(_ evaluation: Evaluation) {
+        if evaluation.linkChanges.isEmpty || evaluation.dump == .done { return }
+        for link in evaluation.linkChanges {
+            if let event = table.apply(.link(link)) { log.append(event) }
+        }
+        schedule.noteEarlyEvent(at: evaluation.now)
+        unsettled = .all
+    }
+
+    /// Remembers the ports by which bridges know gateways.
+    ///
+    /// Call it after ``finish(_:)``, with the answers to the questions that this left.
+    package mutating func notePorts(of evaluation: inout Evaluation) {
+        for (bridged, index) in evaluation.ports where index != bridged.bridge {
+            guard let port = table[index]?.identity, table.memory.ports[bridged] != port else { continue }
+            if table.memory.ports.count >= Self.portLimit { table.memory.ports = [:] }
+            let isChange = table.memory.ports.updateValue(port, forKey: bridged) != nil
+            if isChange {
+                stale = .all
+                evaluation.wait = .zero
+            }
+        }
+    }
+
+    /// Remembers what a tunnel stands on.
+    private mutating func noteGround(of path: NetworkPath) {
+        for family in IPAddress.Family.allCases where path.hasGround(over: family) {
+            table.memory.ground = path[family].ground.compactMap { table[$0]?.identity }
+        }
     }
 
     /// Takes over a dump, or its failure.
@@ -488,9 +543,24 @@ package struct MonitorCore: Sendable {
         let urgency = urgency()
         var wake = Duration.earlier(schedule.next(unsatisfied: urgency.isUnsatisfied), nextLookup)
         wake = Duration.earlier(wake, Duration.earlier(urgency.deadline, urgency.steadyAt))
+        evaluation.bridged = bridgedGateways(of: evaluation)
         finishValidation(&evaluation)
         if isValidating, let next = validation?.next { wake = Duration.earlier(wake, next) }
         evaluation.wait = wake.map { max(.zero, $0.saturatingSubtract(now)) }
+    }
+
+    /// Returns the gateways behind bridges that an evaluation's paths use, or would if their port had carrier.
+    private func bridgedGateways(of evaluation: Evaluation) -> Set<BridgedGateway> {
+        var gateways: Set<BridgedGateway> = []
+        for position in evaluation.scopes.indices {
+            guard let path = evaluation.scopes[position].path else { continue }
+            for family in IPAddress.Family.allCases {
+                guard let link = path.link(over: family) else { continue }
+                if let bridged = table.bridgedGateway(of: link, path[family].gateway) { gateways.insert(bridged) }
+            }
+            if case .port = path.obstacle { gateways.formUnion(table.memory.ports.keys) }
+        }
+        return gateways
     }
 
     /// Counts failed requests and schedules their retry.

@@ -4,12 +4,16 @@
 package struct PathEvaluator: Sendable {
     /// The groups of addresses that stand for the internet; each is of one family.
     package let representatives: [[IPAddress]]
+    /// One destination in the internet for each family.
+    private let groundDestinations: [IPAddress]
 
     package init(ipv4Representatives: [[IPAddress]], ipv6Representatives: [[IPAddress]]) {
         func groups(_ groups: [[IPAddress]], _ family: IPAddress.Family) -> [[IPAddress]] {
             groups.map { $0.filter { $0.family == family } }.filter { !$0.isEmpty }
         }
-        representatives = groups(ipv4Representatives, .ipv4) + groups(ipv6Representatives, .ipv6)
+        let (ipv4, ipv6) = (groups(ipv4Representatives, .ipv4), groups(ipv6Representatives, .ipv6))
+        representatives = ipv4 + ipv6
+        groundDestinations = [ipv4, ipv6].compactMap { $0.first?.first }
     }
 
     /// Returns the groups of a scope's destinations: a family is satisfied if each of its groups has a reachable member.
@@ -49,7 +53,9 @@ package struct PathEvaluator: Sendable {
         for group in groups where families.contains(FamilySet(group[0].family)) {
             let query = RouteQuery(
                 to: group[0], interface: index, mark: scope.mark, uid: scope.uid, transport: scope.transport, port: scope.port)
-            lookups.append(Lookup(query, group, prefersRemote: scope.destination == .internet))
+            lookups.append(
+                Lookup(
+                    query, group, prefersRemote: scope.destination == .internet, groundDestinations: groundDestinations))
         }
         return lookups
     }
@@ -57,30 +63,31 @@ package struct PathEvaluator: Sendable {
     /// Returns the verdict from the answers to the lookups of ``lookups(for:host:families:_:)``.
     ///
     /// - Parameters:
-    ///   - queries: the queries that decided; `nil` if there were none.
-    ///   - verdicts: an answer for each query. They are not paired: copies are much of the cost of a verdict.
+    ///   - decisions: one for each lookup; `nil` if there were none.
     ///   - families: the families that were looked up.
     ///   - known: the last verdict, which still holds for the other family.
     ///   - failure: the reason why the scope's host has no addresses.
     package func path(
-        for scope: Scope, host: [IPAddress] = [], _ queries: [RouteQuery]?, _ verdicts: [RouteVerdict],
-        families: FamilySet = .all, known: NetworkPath? = nil, failure: NameLookupFailure? = nil, _ table: InterfaceTable
+        for scope: Scope, host: [IPAddress] = [], _ decisions: [Decision]?, families: FamilySet = .all, known: NetworkPath? = nil, failure: NameLookupFailure? = nil, _ table: InterfaceTable
     ) -> NetworkPath {
         let groups = groups(of: scope, host: host)
         if scope.host != nil && groups.isEmpty { return unresolved(scope, failure, table) }
         func judgement(_ family: IPAddress.Family) -> FamilyPath {
             guard groups.contains(where: { $0[0].family == family }) else { return FamilyPath() }
             if let known, !families.contains(FamilySet(family)) { return known[family] }
-            guard let queries else { return FamilyPath(reason: .noInterface) }
-            return judge(queries, verdicts, family, scope, table)
+            guard let decisions else { return FamilyPath(reason: .noInterface) }
+            return judge(decisions, family, scope, table)
         }
         let (ipv4, ipv6) = (judgement(.ipv4), judgement(.ipv6))
         guard ipv4.isSatisfied || ipv6.isSatisfied else {
             var path = NetworkPath(
                 status: .unsatisfied, offlineReason: Self.reason(ipv4, ipv6), ipv4: ipv4, ipv6: ipv6)
-            if path.offlineReason == .noInterface, let name = scope.interface {
-                let isLoopback = table.interface(named: name)?.isLoopback ?? false
-                path.bindingProblem = isLoopback ? .loopback(name) : .missing(name)
+            if path.offlineReason == .noInterface, decisions == nil || table.interface(named: scope.interface ?? "")?.isLoopback == true,
+                let name = scope.interface
+            {
+                path.obstacle = decisions == nil ? .missing(name) : .loopback(name)
+            } else {
+                path.obstacle = [ipv4, ipv6].first { $0.reason == path.offlineReason && $0.obstacle != nil }?.obstacle
             }
             return path
         }
@@ -100,20 +107,27 @@ package struct PathEvaluator: Sendable {
 
     /// Judges one family by the answers of its groups, and describes the first way that leads to another machine.
     private func judge(
-        _ queries: [RouteQuery], _ verdicts: [RouteVerdict], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
+        _ decisions: [Decision], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
     ) -> FamilyPath {
-        var described: Way?
-        for index in queries.indices.prefix(verdicts.count) where queries[index].destination.family == family {
-            switch Self.find(verdicts[index], to: queries[index], table) {
-            case .usable(let way): if described?.route.isLocal ?? true { described = way }
-            case .refused(let reason): return FamilyPath(reason: reason)
+        var described: (way: Way, ground: [UInt32])?
+        for decision in decisions where decision.query.destination.family == family {
+            switch Self.find(decision, table) {
+            case .usable(let way):
+                if described?.way.route.isLocal ?? true { described = (way, decision.underlay.ground) }
+            case .refused(let reason, let obstacle):
+                var refused = FamilyPath(reason: reason)
+                refused.obstacle = obstacle
+                return refused
             case .noWay:
-                var inferred = FamilyPath(reason: Self.missingLayer(queries[index].destination, scope, table))
+                var inferred = FamilyPath(reason: Self.missingLayer(decision.query.destination, scope, table))
                 inferred.isInferred = true
                 return inferred
             }
         }
-        return described.map { FamilyPath($0, table) } ?? FamilyPath(reason: Self.missingLayer(nil, scope, table))
+        guard let described else { return FamilyPath(reason: Self.missingLayer(nil, scope, table)) }
+        var path = FamilyPath(described.way, table)
+        path.ground = described.ground
+        return path
     }
 
     /// Returns the path to a host without addresses; a missing lower layer is named first, because it may be the cause.
@@ -134,12 +148,29 @@ package struct PathEvaluator: Sendable {
         case noWay
     }
 
-    /// Judges one answer of the kernel.
+    /// Judges one answer of the kernel, apart from what its interface stands on.
     package static func judge(_ verdict: RouteVerdict, to query: RouteQuery, _ table: InterfaceTable) -> Judgement {
-        switch find(verdict, to: query, table) {
+        judge(Decision(query: query, verdict: verdict), table)
+    }
+
+    /// Judges the answer that decided.
+    package static func judge(_ decision: Decision, _ table: InterfaceTable) -> Judgement {
+        switch find(decision, table) {
         case .usable(let way): .usable(FamilyPath(way, table))
-        case .refused(let reason): .refused(reason)
+        case .refused(let reason, _): .refused(reason)
         case .noWay: .noWay
+        }
+    }
+
+    /// Returns the reason of an answer that does not pass, and the interface that its lookup chose.
+    static func failure(
+        _ verdict: RouteVerdict, to query: RouteQuery, _ table: InterfaceTable
+    ) -> (reason: OfflineReason, interface: NetworkInterface.Identity?) {
+        var chosen: NetworkInterface.Identity?
+        if case .route(let route) = verdict, let place = table.position(of: route.interface) { chosen = table.all[place].identity }
+        switch find(verdict, to: query, table) {
+        case .refused(let reason, let obstacle): return (reason, obstacle?.culprit ?? chosen)
+        case .noWay, .usable: return (.noRoute, nil)
         }
     }
 
@@ -151,7 +182,7 @@ package struct PathEvaluator: Sendable {
     /// A judgement without a description: most answers only add to the verdict.
     private enum Finding {
         case usable(Way)
-        case refused(OfflineReason)
+        case refused(OfflineReason, NetworkPath.Obstacle? = nil)
         case noWay
     }
 
@@ -161,6 +192,11 @@ package struct PathEvaluator: Sendable {
         var place: Int
     }
 
+    private static func find(_ decision: Decision, _ table: InterfaceTable) -> Finding {
+        if case .failed(let reason, let obstacle) = decision.underlay { return .refused(reason, obstacle) }
+        return find(decision.verdict, to: decision.query, table)
+    }
+
     private static func find(_ verdict: RouteVerdict, to query: RouteQuery, _ table: InterfaceTable) -> Finding {
         guard case .route(let route) = verdict else {
             if verdict.mayLackSource, case .address(let source) = query.source, query.destination.family == .ipv4,
@@ -168,12 +204,16 @@ package struct PathEvaluator: Sendable {
             {
                 return .refused(.noAddress)
             }
-            return verdict.refusalReason.map(Finding.refused) ?? .noWay
+            return verdict.refusalReason.map { .refused($0) } ?? .noWay
         }
         guard let place = table.position(of: route.interface) else { return .noWay }
         let interface = table.all[place]
         if !route.isLocal && interface.isLoopback { return .noWay }
-        guard interface.isUsable else { return .refused(layer(of: interface, for: query.destination)) }
+        if let lower = table.obstacle(at: place) {
+            let reason = layer(of: table.all[lower], for: nil)
+            if lower == place { return .refused(reason) }
+            return .refused(reason, .below(interface.identity, lower: table.all[lower].identity, reason))
+        }
         // A bound IPv4 socket is answered even without a route: the kernel then takes any destination to be on the link, and
         // says so by table 0 (ip_route_output_key_hash_rcu, net/ipv4/route.c). Only a point-to-point link has one other end.
         // For a multicast destination it takes the interface of the source, whatever the table says.
@@ -221,7 +261,7 @@ extension PathEvaluator {
     /// Returns the missing layer of the interface that got furthest.
     package static func missingLayer(_ destination: IPAddress?, _ scope: Scope, _ table: InterfaceTable) -> OfflineReason {
         var furthest = OfflineReason.noInterface
-        for interface in table.all where !interface.isLoopback && (scope.interface == nil || interface.name == scope.interface) {
+        for interface in table.all where !interface.isLoopback && interface.isMeant(by: scope) {
             furthest = max(furthest, layer(of: interface, for: destination))
         }
         return furthest
@@ -239,6 +279,14 @@ extension PathEvaluator {
         }
         return layer
     }
+}
+
+extension NetworkInterface {
+    /// Returns false if a scope is bound to another interface.
+    package func isMeant(by scope: Scope) -> Bool { scope.interface.map { hasName($0) } ?? true }
+
+    /// Returns true for the name and for each alternative name.
+    package func hasName(_ text: String) -> Bool { name == text || alternativeNames.contains(text) }
 }
 
 extension NetworkInterface.Address {

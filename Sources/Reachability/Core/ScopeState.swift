@@ -133,11 +133,14 @@ package struct ScopeLevel: Equatable, Sendable {
         var source: IPAddress?
         /// The link's carrier-change counter, if it was in the table.
         var carrierChanges: UInt32?
+        /// The interfaces that the link, a tunnel, stands on.
+        var ground: [UInt32] = []
 
         init?(_ path: NetworkPath, _ family: IPAddress.Family, _ table: InterfaceTable) {
             guard path.supports(family) else { return nil }
             (link, source) = (path.link(over: family), path.source(over: family))
             carrierChanges = link.flatMap(table.position).map { table.all[$0].carrierChanges }
+            if path.hasGround(over: family) { ground = path[family].ground }
         }
     }
 
@@ -170,8 +173,9 @@ package struct ScopeLevel: Equatable, Sendable {
             let wasSatisfied = old.isSatisfied
             change.lost = wasSatisfied && !isSatisfied
             change.blinked = wasSatisfied && isSatisfied && (hasBlinked(newIPv4) || hasBlinked(newIPv6))
+            change.changedGround = Self.haveOtherGround(ipv4, newIPv4) || Self.haveOtherGround(ipv6, newIPv6)
             let advances =
-                resumed || change.blinked || (!wasSatisfied && isSatisfied)
+                resumed || change.blinked || change.changedGround || (!wasSatisfied && isSatisfied)
                 || Self.differ(ipv4, newIPv4) || Self.differ(ipv6, newIPv6)
             if advances { epoch &+= 1 }
             change.conditionChanged = advances || wasSatisfied != isSatisfied
@@ -191,6 +195,12 @@ package struct ScopeLevel: Equatable, Sendable {
     private static func differ(_ old: Way?, _ new: Way?) -> Bool {
         guard let old, let new else { return false }
         return old.link != new.link || old.source != new.source
+    }
+
+    /// Returns true if an interface joined or left what the tunnel stands on.
+    private static func haveOtherGround(_ old: Way?, _ new: Way?) -> Bool {
+        guard let old, let new, !old.ground.isEmpty, !new.ground.isEmpty else { return false }
+        return old.link == new.link && old.ground != new.ground
     }
 
     /// Returns true if a link that packets left through before, over either family, lost its carrier and got it back.
@@ -259,7 +269,7 @@ package struct TransitionReducer: Equatable, Sendable {
             }
             return publish(path, kinds, stamp, held.cause)
         }
-        if change.blinked || hold != nil { kinds.insert(.reestablished) }
+        if change.blinked || change.changedGround || hold != nil { kinds.insert(.reestablished) }
         guard !kinds.isEmpty || !pending.isDisjoint(with: .resumed) else {
             published = path
             return nil

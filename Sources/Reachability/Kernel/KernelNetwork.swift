@@ -17,7 +17,9 @@ internal import Synchronization
 ///
 /// A shortage of descriptors, threads or memory counts as temporary: it polls, reports the error
 /// (``NetworkEventBatch/impairment``), and retries every 5 s.
-public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering, TaskRunningSource {
+public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering, TaskRunningSource,
+    UnderlaySource
+{
     /// The requested size of the receive buffer, in bytes: room for about 10 000 messages.
     ///
     /// Without privilege the kernel grants at most net.core.rmem_max.
@@ -248,14 +250,41 @@ public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering,
     private func lookUp(_ queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
         do throws(ReachabilityError) {
             return try withFallback { () throws(ReachabilityError) in
-                let body = { (requests: borrowing KernelRequests) throws(ReachabilityError) in try requests.routes(queries) }
-                return isReader ? try request(on: readerRequests.lookups, body) : try request(on: otherRequests.lookups, body)
+                try request { (requests: borrowing KernelRequests) throws(ReachabilityError) in try requests.routes(queries) }
             } probe: { () throws(ReachabilityError) in
                 try probe.routes(to: queries).map(Result.success)
             }
         } catch {
             return queries.map { _ in .failure(error) }
         }
+    }
+
+    /// The time for the routes of an interface, of which there may be a million.
+    private static let inspectionLimit: Duration = .milliseconds(50)
+
+    package func inspect(_ inspection: Inspection) throws(ReachabilityError) -> UInt32? {
+        switch inspection {
+        case .ownRoute(let interfaces):
+            let clock = context.clock
+            let requests = try KernelRequests(namespace: context.namespace)
+            let end = clock.monotonicTime.saturatingAdd(Self.inspectionLimit)
+            return try requests.holderOfOwnRoute(among: interfaces) { end < clock.monotonicTime }
+        case .port(let bridge, let interface, let gateway):
+            return try request { (requests: borrowing KernelRequests) throws(ReachabilityError) in
+                try requests.port(of: bridge, towards: gateway, on: interface)
+            }
+        }
+    }
+
+    package func links(_ indices: [UInt32]) throws(ReachabilityError) -> [NetworkInterface] {
+        try request { (requests: borrowing KernelRequests) throws(ReachabilityError) in try requests.links(indices) }
+    }
+
+    /// Sends a request on the calling thread's socket for lookups.
+    private func request<Answer: Sendable>(
+        _ body: (borrowing KernelRequests) throws(ReachabilityError) -> Answer
+    ) throws(ReachabilityError) -> Answer {
+        isReader ? try request(on: readerRequests.lookups, body) : try request(on: otherRequests.lookups, body)
     }
 
     private var isReader: Bool { reader.load(ordering: .relaxed) == pthread_self() }

@@ -69,6 +69,81 @@ struct KernelRequests: ~Copyable {
         return addressesAreWhole || isLast ? interfaces : nil
     }
 
+    /// Returns those of these links that exist, without addresses.
+    borrowing func links(_ indices: [UInt32]) throws(ReachabilityError) -> [NetworkInterface] {
+        var links: [NetworkInterface] = []
+        for index in indices {
+            try ask("RTM_GETLINK", { cnl_request_link($0, index, $1) }) { message, datagram in
+                if message.kind == CNL_LINK { links.append(NetworkInterface(message.link, of: datagram)) }
+            }
+        }
+        return links
+    }
+
+    /// Returns the port by which a bridge knows a gateway; `nil` if it does not.
+    borrowing func port(
+        of bridge: UInt32, towards gateway: IPAddress, on interface: UInt32
+    ) throws(ReachabilityError) -> UInt32? {
+        var address: [UInt8] = []
+        var request = cnl_address(gateway)
+        try ask("RTM_GETNEIGH", { cnl_request_neighbour($0, interface, &request, $1) }) { message, _ in
+            guard message.kind == CNL_NEIGHBOUR else { return }
+            address = message.neighbour.hardwareAddress
+        }
+        if address.isEmpty { return nil }
+        var port: UInt32?
+        try ask("RTM_GETNEIGH", { cnl_request_port($0, bridge, address, address.count, $1) }) { message, _ in
+            if message.kind == CNL_NEIGHBOUR { port = message.neighbour.interface }
+        }
+        if let port { return port }
+        // With VLANs the entry has one.
+        _ = try dump("RTM_GETNEIGH", true, { cnl_request_ports($0, bridge, $1) }) { message, _ in
+            if message.kind == CNL_NEIGHBOUR, message.neighbour.hardwareAddress == address { port = message.neighbour.interface }
+        }
+        return port
+    }
+
+    /// Returns the first of these interfaces with a unicast default or host route of its own.
+    ///
+    /// The socket is not usable any more: the rest of a dump may be left in it.
+    consuming func holderOfOwnRoute(among interfaces: [UInt32], until isLate: () -> Bool) throws(ReachabilityError) -> UInt32? {
+        for interface in interfaces {
+            for family in IPAddress.Family.allCases {
+                let sequence = try socket.send("RTM_GETROUTE") { cnl_request_routes($0, family.kernel, interface, $1) }
+                var (isFound, isDone) = (false, false)
+                while !isDone {
+                    if isLate() { throw ReachabilityError(.requestFailed, errno: ETIMEDOUT, operation: "RTM_GETROUTE") }
+                    try receive("RTM_GETROUTE") { message, _ in
+                        guard message.sequence == sequence else { return }
+                        if message.kind == CNL_DONE || message.kind == CNL_ERROR { isDone = true }
+                        guard message.kind == CNL_ROUTE, message.route.interface == interface,
+                            UInt32(message.route.type) == CNL_ROUTE_UNICAST
+                        else { return }
+                        if [0, family.bitWidth].contains(Int(message.route.destination_length)) { isFound = true }
+                    }
+                    if isFound { return interface }
+                }
+            }
+        }
+        return nil
+    }
+
+    /// Makes a request with one answer, which `body` gets unless it is an error of the kernel.
+    private borrowing func ask(
+        _ operation: String, _ request: (OpaquePointer, UnsafeMutablePointer<UInt32>) -> Int32,
+        _ body: (cnl_message, UnsafeRawPointer) -> Void
+    ) throws(ReachabilityError) {
+        let sequence = try socket.send(operation, request)
+        var isAnswered = false
+        while !isAnswered {
+            try receive(operation) { message, datagram in
+                guard message.sequence == sequence else { return }
+                isAnswered = true
+                body(message, datagram)
+            }
+        }
+    }
+
     /// Makes a dump.
     ///
     /// - Returns: `false` if it was interrupted, or if another dump kept the kernel busy (EBUSY; an error if `isLast`).
@@ -105,6 +180,12 @@ struct KernelRequests: ~Copyable {
         guard !datagram.is_truncated else { throw ReachabilityError(.requestFailed, errno: EMSGSIZE, operation: operation()) }
         guard datagram.port == 0 else { return }
         MessageDecoder.forEach(in: UnsafeRawBufferPointer(rebasing: buffer.bytes[..<length]), body)
+    }
+}
+
+extension cnl_neighbour {
+    fileprivate var hardwareAddress: [UInt8] {
+        withUnsafeBytes(of: hardware_address) { $0.prefix(Int(hardware_address_length)) + [] }
     }
 }
 

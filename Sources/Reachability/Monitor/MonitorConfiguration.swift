@@ -17,6 +17,13 @@ extension ReachabilityMonitor {
         ///
         /// By default 2001:503:ba3e::2:30 and 2001:7fd::1; 2801:1b8:10::b and 2001:500:2f::f.
         public var ipv6Representatives: [[IPAddress]] = defaultIPv6Representatives
+        /// True if a tunnel counts by itself, whatever it stands on.
+        ///
+        /// By default a tunnel such as WireGuard, whose far end the kernel does not tell, needs *ground*: another interface with
+        /// carrier, an address, and a way to the internet or hardware. Without ground the path is unsatisfied, as packets into the
+        /// tunnel are lost. Set this for a tunnel whose program sends by other means than this machine's network interfaces, such
+        /// as a radio or a serial line.
+        public var tunnelsStandAlone = false
         /// The least length of an outage that ``ReachabilityMonitor/transitions`` publishes; 0 publishes every outage.
         ///
         /// Negative values are treated as 0.

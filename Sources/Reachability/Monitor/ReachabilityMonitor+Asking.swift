@@ -27,7 +27,7 @@ extension ReachabilityMonitor {
     private func path(to scope: Scope, _ host: Host) throws(ReachabilityError) -> NetworkPath {
         let entry = ScopeEvaluation(scope, host: host.addresses, nameLookupFailure: host.failure)
         if let table = liveTable, let path = try path(for: entry, table, isLive: true) { return path }
-        return try path(for: entry, InterfaceTable(try dump()), isLive: false) ?? .unknown
+        return try path(for: entry, try freshTable(), isLive: false) ?? .unknown
     }
 
     /// Requests an evaluation of a watched scope.
@@ -52,32 +52,32 @@ extension ReachabilityMonitor {
     }
 
     private func explanation(of scope: Scope, _ host: Host) throws(ReachabilityError) -> Explanation {
-        let table = InterfaceTable(try dump())
+        let table = try freshTable()
         let groups = evaluator.groups(of: scope, host: host.addresses)
         let lookups = evaluator.lookups(for: scope, host: host.addresses, table)
         var steps: [(position: Int, lookup: Explanation.Lookup)] = []
         var batch = LookupBatch()
         batch.append(lookups ?? [])
-        while true {
-            let round = batch.nextRound()
-            if round.isEmpty { break }
-            let answers = source.routes(to: round)
-            batch.accept(answers, table)
+        var asked: [(position: Int, query: RouteQuery, verdict: RouteVerdict)] = []
+        run(&batch, table) { batch, round, answers in
             for (place, query) in round.enumerated() where place < answers.count {
                 guard case .success(let verdict) = answers[place] else { continue }
-                let lookup = Explanation.Lookup(query: query, verdict: verdict, match: try match(query, verdict))
-                steps.append((batch.position(ofQuery: place), lookup))
+                asked.append((batch.position(ofQuery: place), query, verdict))
             }
         }
-        let (decisive, verdicts) = try batch.decision(about: 0)
-        for (position, query) in decisive.enumerated() {
-            let own = steps.indices.filter { steps[$0].position == position }
+        for step in asked {
+            let lookup = Explanation.Lookup(query: step.query, verdict: step.verdict, match: try match(step.query, step.verdict))
+            steps.append((step.position, lookup))
+        }
+        let decisions = try batch.decisions(about: 0)
+        for (position, decision) in decisions.enumerated() {
+            let (own, query) = (steps.indices.filter { steps[$0].position == position }, decision.query)
             // An earlier lookup may decide: a later one may have found nothing better.
-            let deciding = own.last { steps[$0].lookup.query == query && steps[$0].lookup.verdict == verdicts[position] }
+            let deciding = own.last { steps[$0].lookup.query == query && steps[$0].lookup.verdict == decision.verdict }
             guard let place = deciding ?? own.last else { continue }
             steps[place].lookup.isDecisive = true
-            steps[place].lookup.judgement = PathEvaluator.judge(verdicts[position], to: query, table)
-            // The members before or after it were asked in vain.
+            steps[place].lookup.judgement = PathEvaluator.judge(decision, table)
+            // The members before or after it were asked in vain, and so was what the egress interface stands on.
             let ends = Dictionary(own.map { (steps[$0].lookup.query.destination, $0) }) { $1 }
             for (member, end) in ends where member != query.destination {
                 let step = steps[end].lookup
@@ -86,8 +86,8 @@ extension ReachabilityMonitor {
             steps[place].lookup.notAsked = groups[position].filter { ends[$0] == nil }
         }
         var path = evaluator.path(
-            for: scope, host: host.addresses, lookups.map { _ in decisive }, verdicts, failure: host.failure, table)
-        try read(RouteDetails(of: path, decisive, verdicts), into: &path)
+            for: scope, host: host.addresses, lookups.map { _ in decisions }, failure: host.failure, table)
+        try read(RouteDetails(of: path, decisions), into: &path)
         let layers = table.all.filter { !$0.isLoopback }.map { ($0.index, PathEvaluator.layer(of: $0, for: nil)) }
         let ordered = steps.indices.sorted { (steps[$0].position, $0) < (steps[$1].position, $1) }
         return Explanation(
@@ -105,19 +105,32 @@ extension ReachabilityMonitor {
     ///
     /// A request that fails is counted and leaves the last known state.
     func lookUp(_ evaluation: inout Evaluation) {
+        if !evaluation.links.isEmpty, evaluation.dump != .needed, let source = source as? any UnderlaySource,
+            let links = try? source.links(evaluation.links)
+        {
+            evaluation.noteLinks(links)
+        }
         if evaluation.dump != .needed {
             lookUpRoutes(&evaluation)
             guard evaluation.dump == .toConfirm, evaluation.hasChanges else { return }
             evaluation.discardVerdicts()
         }
         do throws(ReachabilityError) {
-            evaluation.noteDump(InterfaceTable(try source.interfaces()))
+            evaluation.noteDump(try source.interfaces())
         } catch {
             // Verdicts by a table that is known to be old would mean nothing.
             evaluation.failures.append(error)
             return
         }
         lookUpRoutes(&evaluation)
+    }
+
+    /// Asks by which ports bridges know the gateways of an evaluation's paths.
+    func inspectPorts(_ evaluation: inout Evaluation) {
+        guard let source = source as? any UnderlaySource else { return }
+        for bridged in evaluation.bridged {
+            if let port = try? source.inspect(bridged.inspection) { evaluation.ports[bridged] = port }
+        }
     }
 
     private func lookUpRoutes(_ evaluation: inout Evaluation) {
@@ -132,8 +145,8 @@ extension ReachabilityMonitor {
         run(&batch, table)
         for place in evaluation.scopes.indices {
             do throws(ReachabilityError) {
-                let (queries, verdicts) = try batch.decision(about: place)
-                judge(&evaluation.scopes[place], haveQueries[place] ? queries : nil, verdicts, table)
+                let decisions = try batch.decisions(about: place)
+                judge(&evaluation.scopes[place], haveQueries[place] ? decisions : nil, table)
             } catch {
                 evaluation.failures.append(error)
             }
@@ -141,25 +154,39 @@ extension ReachabilityMonitor {
     }
 
     /// Runs rounds of queries until all lookups are answered.
-    private func run(_ batch: inout LookupBatch, _ table: InterfaceTable) {
+    ///
+    /// - Parameter note: called with each round and its answers.
+    private func run(
+        _ batch: inout LookupBatch, _ table: InterfaceTable,
+        note: ((LookupBatch, [RouteQuery], [Result<RouteVerdict, ReachabilityError>]) -> Void)? = nil
+    ) {
         while true {
             let queries = batch.nextRound()
-            if queries.isEmpty { return }
-            batch.accept(source.routes(to: queries), table)
+            if !queries.isEmpty {
+                let answers = source.routes(to: queries)
+                batch.accept(answers, table)
+                note?(batch, queries, answers)
+            } else if let candidates = batch.nextInspection() {
+                // Without an answer the tunnel stands.
+                let holder = try? (source as? any UnderlaySource)?.inspect(.ownRoute(among: candidates))
+                batch.accept(ownRoute: holder ?? candidates.first, table)
+            } else {
+                return
+            }
         }
     }
 
     /// Judges one scope, as far as level and epoch depend on it; the details of a new way are read later.
     private func judge(
-        _ entry: inout ScopeEvaluation, _ queries: [RouteQuery]?, _ verdicts: [RouteVerdict], _ table: InterfaceTable
+        _ entry: inout ScopeEvaluation, _ decisions: [Decision]?, _ table: InterfaceTable
     ) {
         var path = evaluator.path(
-            for: entry.scope, host: entry.host, queries, verdicts, families: entry.families, known: entry.known,
+            for: entry.scope, host: entry.host, decisions, families: entry.families, known: entry.known,
             failure: entry.nameLookupFailure, table)
         if let known = entry.known, entry.isDescribed, !path.takesAnotherWay(than: known) {
             path.copyDetails(from: known)
         } else {
-            entry.details = RouteDetails(of: path, queries ?? [], verdicts)
+            entry.details = RouteDetails(of: path, decisions ?? [])
         }
         entry.path = path
     }
@@ -177,9 +204,9 @@ extension ReachabilityMonitor {
         if lookups == nil && isLive { return nil }
         batch.append(lookups ?? [])
         run(&batch, table)
-        let (decisive, verdicts) = try batch.decision(about: 0)
-        if isLive, !verdicts.allSatisfy(table.knows) { return nil }
-        judge(&entry, lookups.map { _ in decisive }, verdicts, table)
+        let decisions = try batch.decisions(about: 0)
+        if isLive, !decisions.allSatisfy({ table.knows($0.verdict) }) { return nil }
+        judge(&entry, lookups.map { _ in decisions }, table)
         guard var path = entry.path else { return nil }
         try read(entry.details, into: &path)
         return path
@@ -216,6 +243,11 @@ extension ReachabilityMonitor {
         state.withLock { state in
             state.phase == .running && state.core.hasCurrentTable ? state.core.table : nil
         }
+    }
+
+    /// The links and addresses as of now, with what the monitor knows of the ways below them.
+    private func freshTable() throws(ReachabilityError) -> InterfaceTable {
+        InterfaceTable(try dump(), state.withLock { $0.core.table.memory })
     }
 
     /// Dumps links and addresses for a waiting caller.
@@ -305,29 +337,19 @@ extension ReachabilityMonitor {
         let (path, table) = state.withLock { ($0.core.path(scope), $0.core.table) }
         guard let path, path.status != .unknown else { return "not known yet" }
         guard let reason = path.offlineReason else { return nil }
-        if let problem = path.bindingProblem { return "\(escapedForTerminal(problem.description)) (\(reason.rawValue))" }
+        if let obstacle = path.obstacle { return "\(escapedForTerminal(obstacle.description)) (\(reason.rawValue))" }
         if let failure = path.nameLookupFailure { return "\(failure) (\(reason.rawValue))" }
         let culprit = table.all.filter { interface in
-            !interface.isLoopback && (scope.interface == nil || interface.name == scope.interface)
-                && PathEvaluator.layer(of: interface, for: nil) == reason
+            !interface.isLoopback && interface.isMeant(by: scope) && PathEvaluator.layer(of: interface, for: nil) == reason
         }.likeliest
-        return "\(reason.sentence(about: culprit?.name ?? scope.interface)) (\(reason.rawValue))"
-    }
-}
-
-extension OfflineReason {
-    /// The missing layer of an interface.
-    fileprivate func sentence(about interface: String?) -> String {
-        let name = interface.map(escapedForTerminal) ?? "the interface"
-        return switch self {
-        case .noInterface: "there is no interface"
-        case .adminDown: "\(name) is shut down"
-        case .noCarrier: "\(name) has no carrier"
-        case .dormant: "\(name) is dormant"
-        case .noAddress: "\(name) has no usable address"
-        case .addressTentative: "\(name)'s address is still being checked for duplicates"
-        case .noRoute: "no route leads there"
-        default: description
-        }
+        let name = (culprit?.name ?? scope.interface).map(escapedForTerminal) ?? "the interface"
+        let sentence =
+            switch reason {
+            case .noInterface: "there is no interface"
+            case .noRoute: "no route leads there"
+            case ..<OfflineReason.noRoute: "\(name) \(reason.predicate)"
+            default: reason.description
+            }
+        return "\(sentence) (\(reason.rawValue))"
     }
 }

@@ -233,6 +233,10 @@ public final class ReachabilityMonitor: Sendable {
         deliveries.perform()
         if let validation = evaluation.validation { perform(validation) }
         resolve(evaluation.hosts)
+        if !evaluation.bridged.isEmpty {
+            inspectPorts(&evaluation)
+            state.withLock { $0.core.notePorts(of: &evaluation) }
+        }
         return evaluation.wait
     }
 

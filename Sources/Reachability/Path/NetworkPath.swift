@@ -19,20 +19,48 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
         var interface: NetworkInterface?
         var validation: PathValidation?
         var nameLookupFailure: NameLookupFailure?
-        var bindingProblem: BindingProblem?
+        var obstacle: Obstacle?
     }
 
-    /// The reason why no packet leaves through the interface that the scope is bound to.
-    package enum BindingProblem: Hashable, Sendable, CustomStringConvertible {
-        /// No interface has the name.
+    /// What stops packets, where a reason alone would name the wrong interface.
+    package indirect enum Obstacle: Hashable, Sendable, CustomStringConvertible {
+        /// No interface has the name that the scope is bound to.
         case missing(String)
-        /// It is the loopback interface.
+        /// The scope is bound to the loopback interface.
         case loopback(String)
+        /// The interface, such as a VLAN, needs another one below it or its VRF.
+        case below(NetworkInterface.Identity, lower: NetworkInterface.Identity, OfflineReason)
+        /// No way leads to a tunnel's far end, for the reason of an interface if the lookup chose one.
+        case remote(tunnel: NetworkInterface.Identity, IPAddress, NetworkInterface.Identity?, OfflineReason)
+        /// A tunnel has no ground left; the last one, or `nil` if it is not known.
+        case ground(tunnel: NetworkInterface.Identity, last: NetworkInterface.Identity?, OfflineReason)
+        /// The port by which a bridge last knew the gateway does not carry packets any more.
+        case port(bridge: NetworkInterface.Identity, gateway: IPAddress, NetworkInterface.Identity, OfflineReason)
 
         package var description: String {
             switch self {
             case .missing(let name): "there is no interface named \(name)"
             case .loopback(let name): "\(name) is the loopback interface, which leads nowhere else"
+            case .below(let upper, let lower, let reason): "\(upper.name) stands on \(lower.name), which \(reason.predicate)"
+            case .remote(let tunnel, let address, let interface?, let reason):
+                "\(tunnel.name) cannot reach \(address): \(interface.name) \(reason.predicate)"
+            case .remote(let tunnel, let address, nil, let reason): "\(tunnel.name) cannot reach \(address): \(reason)"
+            case .ground(let tunnel, let last?, let reason):
+                "\(tunnel.name) has nothing to stand on: \(last.name) \(reason.predicate)"
+            case .ground(let tunnel, nil, let reason): "\(tunnel.name) has nothing to stand on: \(reason)"
+            case .port(let bridge, let gateway, let port, let reason):
+                "\(bridge.name) reached \(gateway) by \(port.name), which \(reason.predicate)"
+            }
+        }
+
+        /// The interface to mend, if the lookup's own is not it.
+        package var culprit: NetworkInterface.Identity? {
+            switch self {
+            case .missing, .loopback: nil
+            case .below(_, let lower, _): lower
+            case .remote(_, _, let interface, _): interface
+            case .ground(_, let last, _): last
+            case .port(_, _, let port, _): port
             }
         }
     }
@@ -90,10 +118,10 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
         set { own().content.nameLookupFailure = newValue }
     }
 
-    /// The problem of the interface that the scope is bound to; `nil` unless ``offlineReason`` is `noInterface`.
-    package var bindingProblem: BindingProblem? {
-        get { storage.content.bindingProblem }
-        set { own().content.bindingProblem = newValue }
+    /// What stops packets, if the reason alone would name the wrong interface.
+    package var obstacle: Obstacle? {
+        get { storage.content.obstacle }
+        set { own().content.obstacle = newValue }
     }
 
     /// Makes a path.
@@ -149,6 +177,11 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
         family == .ipv4 ? storage.content.ipv4.source : storage.content.ipv6.source
     }
 
+    /// Returns true if packets of one family go through a tunnel whose ground is known.
+    package func hasGround(over family: IPAddress.Family) -> Bool {
+        family == .ipv4 ? !storage.content.ipv4.ground.isEmpty : !storage.content.ipv6.ground.isEmpty
+    }
+
     /// Returns true if one family works.
     package func supports(_ family: IPAddress.Family) -> Bool { family == .ipv4 ? supportsIPv4 : supportsIPv6 }
 
@@ -184,7 +217,7 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
         switch status {
         case .unknown: return "not known"
         case .unsatisfied:
-            return bindingProblem?.description ?? nameLookupFailure?.description ?? offlineReason?.description ?? "no path"
+            return obstacle?.description ?? nameLookupFailure?.description ?? offlineReason?.description ?? "no path"
         case .satisfied: break
         }
         let family = ipv4.isSatisfied ? ipv4 : ipv6
@@ -231,6 +264,10 @@ public struct FamilyPath: Hashable, Sendable {
     public var prefixLength: Int?
     /// True if ``reason`` was inferred from the interfaces: no lookup chose one, and none was refused for a reason.
     package var isInferred = false
+    /// What stops packets, if the reason alone would name the wrong interface.
+    package var obstacle: NetworkPath.Obstacle?
+    /// The indices of the interfaces that the egress tunnel stands on; empty for any other egress.
+    package var ground: [UInt32] = []
 
     /// Makes a family's path, by default that of an unused family.
     public init(
@@ -260,6 +297,7 @@ extension NetworkPath {
         case (false, false):
             let isSame =
                 old.status == status && old.offlineReason == offlineReason && old.nameLookupFailure == nameLookupFailure
+                && old.obstacle == obstacle
             return isSame ? [] : .reasonChanged
         case (true, true):
             var kinds: Transition.Kinds = []

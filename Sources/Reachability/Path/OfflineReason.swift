@@ -58,6 +58,19 @@ public struct OfflineReason: RawRepresentable, Hashable, Sendable, Comparable, C
     /// Orders from the lowest layer up.
     public static func < (left: OfflineReason, right: OfflineReason) -> Bool { left.rank < right.rank }
 
+    /// What is wrong with an interface, after its name.
+    package var predicate: String {
+        switch self {
+        case .noInterface: "is gone"
+        case .adminDown: "is shut down"
+        case .noCarrier: "has no carrier"
+        case .dormant: "is dormant"
+        case .noAddress: "has no usable address"
+        case .addressTentative: "has an address that is still being checked for duplicates"
+        default: "has no route"
+        }
+    }
+
     /// The reason in words, for people.
     public var description: String {
         switch self {

@@ -16,7 +16,9 @@ internal import Synchronization
 /// monitoring.
 ///
 /// Requests before and after the run are answered but not recorded. Safe to use from any thread.
-public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswering, ClockedSource, TaskRunningSource {
+public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswering, ClockedSource, TaskRunningSource,
+    UnderlaySource
+{
     /// The progress of a recording.
     public struct Progress: Sendable {
         /// The number of bytes that the sink has taken.
@@ -120,6 +122,28 @@ public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswerin
             record { .route(query, .init(answer, isForBatch: $0)) }
         }
         return answers
+    }
+
+    package func inspect(_ inspection: Inspection) throws(ReachabilityError) -> UInt32? {
+        let source = try underlaySource()
+        let result = Result { () throws(ReachabilityError) in try source.inspect(inspection) }
+        record { .inspection(inspection, .init(result, isForBatch: $0)) }
+        return try result.get()
+    }
+
+    package func links(_ indices: [UInt32]) throws(ReachabilityError) -> [NetworkInterface] {
+        let source = try underlaySource()
+        let result = Result { () throws(ReachabilityError) in try source.links(indices) }
+        record { .links(indices, .init(result, isForBatch: $0)) }
+        return try result.get()
+    }
+
+    /// Returns the source if it answers questions about underlays.
+    private func underlaySource() throws(ReachabilityError) -> any UnderlaySource {
+        guard let source = source as? any UnderlaySource else {
+            throw ReachabilityError(.requestFailed, errno: EOPNOTSUPP, operation: "RTM_GETLINK")
+        }
+        return source
     }
 
     private func pass(_ batch: NetworkEventBatch, to deliver: (NetworkEventBatch) -> Duration?) -> Duration? {

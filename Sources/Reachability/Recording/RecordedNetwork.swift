@@ -20,7 +20,7 @@ internal import Synchronization
 /// It also reads files of rtmon(8). They hold events without lookups and lead to no verdict: see ``hasAnswers``.
 ///
 /// Safe to use from any thread.
-public final class RecordedNetwork: HostResolving {
+public final class RecordedNetwork: HostResolving, UnderlaySource {
     private struct State {
         /// `nil` during the replay and after it.
         var reader: ReplayReader?
@@ -126,6 +126,14 @@ public final class RecordedNetwork: HostResolving {
             let isDelivering = state.isDelivering
             return queries.map { state.answers.route(to: $0, forBatch: isDelivering) }
         }
+    }
+
+    package func inspect(_ inspection: Inspection) throws(ReachabilityError) -> UInt32? {
+        try state.withLock { $0.answers.index(for: inspection, forBatch: $0.isDelivering) }.get()
+    }
+
+    package func links(_ indices: [UInt32]) throws(ReachabilityError) -> [NetworkInterface] {
+        try state.withLock { $0.answers.links(indices, forBatch: $0.isDelivering) }.get()
     }
 
     /// Delivers one batch on the calling thread.

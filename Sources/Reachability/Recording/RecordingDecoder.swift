@@ -31,7 +31,7 @@ public struct RecordingReport: Hashable, Sendable {
         switch entry.content {
         case .session: break
         case .batch: batches += 1
-        case .interfaces, .route: answers += 1
+        case .interfaces, .route, .inspection, .links: answers += 1
         case .gap(let lost): self.lost = self.lost.addingReportingOverflow(lost).overflow ? .max : self.lost + lost
         case .end(let error):
             isComplete = true

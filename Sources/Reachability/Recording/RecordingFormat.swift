@@ -32,6 +32,8 @@ package enum RecordingFormat {
         package static let route: UInt16 = 4
         package static let gap: UInt16 = 5
         package static let end: UInt16 = 6
+        package static let inspection: UInt16 = 7
+        package static let links: UInt16 = 8
     }
 
     /// The header of a file.
@@ -83,6 +85,10 @@ package struct RecordingEntry: Sendable {
         case interfaces(Answer<[NetworkInterface]>)
         /// The source answered a lookup.
         case route(RouteQuery, Answer<RouteVerdict>)
+        /// The source answered a question about what interfaces stand on.
+        case inspection(Inspection, Answer<UInt32?>)
+        /// The source returned some links.
+        case links([UInt32], Answer<[NetworkInterface]>)
         /// The recorder dropped this number of entries, which came faster than the sink took them.
         case gap(lost: UInt64)
         /// The source ended, with an error or by cancellation.
@@ -132,6 +138,14 @@ extension RecordingEntry {
             kind = RecordingFormat.Kind.route
             writer.append(query)
             writer.append(answer) { $0.append($1) }
+        case .inspection(let inspection, let answer):
+            kind = RecordingFormat.Kind.inspection
+            writer.append(inspection)
+            writer.append(answer) { writer, index in writer.append(index) { $0.append($1) } }
+        case .links(let indices, let answer):
+            kind = RecordingFormat.Kind.links
+            writer.append(indices) { $0.append($1) }
+            writer.append(answer) { writer, interfaces in writer.append(interfaces) { $0.append($1) } }
         case .gap(let lost):
             kind = RecordingFormat.Kind.gap
             writer.append(lost)
@@ -165,6 +179,17 @@ extension RecordingEntry {
         case RecordingFormat.Kind.route:
             let query = try reader.query()
             content = .route(query, try reader.answer { reader throws(MalformedBytes) in try reader.verdict() })
+        case RecordingFormat.Kind.inspection:
+            let inspection = try reader.inspection()
+            content = .inspection(
+                inspection, try reader.answer { reader throws(MalformedBytes) in try reader.optionalNumber() })
+        case RecordingFormat.Kind.links:
+            let indices = try reader.array { reader throws(MalformedBytes) in try reader.integer(UInt32.self) }
+            content = .links(
+                indices,
+                try reader.answer { reader throws(MalformedBytes) in
+                    try reader.array { reader throws(MalformedBytes) in try reader.interface() }
+                })
         case RecordingFormat.Kind.gap:
             content = .gap(lost: try reader.integer())
         case RecordingFormat.Kind.end:

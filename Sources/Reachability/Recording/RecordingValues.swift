@@ -365,6 +365,19 @@ extension ByteReader {
 // MARK: - Queries, verdicts, scopes and errors
 
 extension ByteWriter {
+    mutating func append(_ inspection: Inspection) {
+        switch inspection {
+        case .ownRoute(let interfaces):
+            append(UInt8(0))
+            append(interfaces) { $0.append($1) }
+        case .port(let bridge, let interface, let gateway):
+            append(UInt8(1))
+            append(bridge)
+            append(interface)
+            append(gateway)
+        }
+    }
+
     mutating func append(_ query: RouteQuery) {
         append(query.destination)
         append(query.interface) { $0.append($1) }
@@ -430,6 +443,14 @@ extension ByteWriter {
 }
 
 extension ByteReader {
+    mutating func inspection() throws(MalformedBytes) -> Inspection {
+        switch try integer(UInt8.self) {
+        case 0: return .ownRoute(among: try array { reader throws(MalformedBytes) in try reader.integer(UInt32.self) })
+        case 1: return .port(bridge: try integer(), interface: try integer(), gateway: try address())
+        default: throw MalformedBytes()
+        }
+    }
+
     mutating func query() throws(MalformedBytes) -> RouteQuery {
         var query = RouteQuery(to: try address())
         query.interface = try optionalNumber()

@@ -64,7 +64,7 @@ struct ReplayReader: Sendable {
                 isDamaged = false
                 defer { window = ReplayState.Window(batch) }
                 return window
-            case .interfaces, .route: window?.answers.append(entry)
+            case .interfaces, .route, .inspection, .links: window?.answers.append(entry)
             case .gap: isDamaged = true
             case .end: hasEnded = true
             }

@@ -19,6 +19,8 @@ package struct ReplayState: Sendable {
     /// The batch's answers, in reverse order: the next one is last.
     private var dumps: [Result<[NetworkInterface], ReachabilityError>] = []
     private var verdicts: [RouteQuery: [Result<RouteVerdict, ReachabilityError>]] = [:]
+    private var links: [[UInt32]: [Result<[NetworkInterface], ReachabilityError>]] = [:]
+    private var inspections: [Inspection: [Result<UInt32?, ReachabilityError>]] = [:]
     private var isWhole = true
     /// `true` if the recording holds one lookup per destination, without a source (format 1).
     private let isPlain: Bool
@@ -41,13 +43,15 @@ package struct ReplayState: Sendable {
         for (query, results) in verdicts {
             for result in results.reversed() { learn(query, result) }
         }
-        (dumps, verdicts) = ([], [:])
+        (dumps, verdicts, links, inspections) = ([], [:], [:], [:])
         isWhole = window.isWhole
         for event in window.batch.events { _ = table?.apply(event.payload) }
         for answer in window.answers.reversed() {
             switch answer.content {
             case .interfaces(let answer) where answer.isForBatch: dumps.append(answer.result)
             case .route(let query, let answer) where answer.isForBatch: verdicts[query, default: []].append(answer.result)
+            case .links(let indices, let answer) where answer.isForBatch: links[indices, default: []].append(answer.result)
+            case .inspection(let inspection, let answer): inspections[inspection, default: []].append(answer.result)
             default: break
             }
         }
@@ -87,6 +91,18 @@ package struct ReplayState: Sendable {
             return .failure(ReachabilityError(.notRecorded, operation: "RTM_GETROUTE \(query.destination)"))
         }
         return .success(verdict)
+    }
+
+    /// Returns the batch's next answer about links, or else what is known of them.
+    package mutating func links(_ indices: [UInt32], forBatch: Bool) -> Result<[NetworkInterface], ReachabilityError> {
+        if forBatch, let result = links[indices]?.popLast() { return result }
+        guard isWhole || !forBatch, let table else { return .failure(ReachabilityError(.notRecorded, operation: "RTM_GETLINK")) }
+        return .success(indices.compactMap { table[$0] })
+    }
+
+    /// Returns the batch's next answer about what interfaces stand on.
+    package mutating func index(for inspection: Inspection, forBatch: Bool) -> Result<UInt32?, ReachabilityError> {
+        inspections[inspection]?.popLast() ?? .failure(ReachabilityError(.notRecorded, operation: "RTM_GETNEIGH"))
     }
 
     private mutating func learn(_ dump: Result<[NetworkInterface], ReachabilityError>) {

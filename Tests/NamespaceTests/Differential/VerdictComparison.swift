@@ -66,10 +66,9 @@ struct VerdictComparison {
             }
             lookups.accept(real, table)
         }
-        let (decisive, verdicts) = try lookups.decision(about: 0)
+        let decisions = try lookups.decisions(about: 0)
         let paths = (
-            Self.evaluator.path(for: scope, decisive, verdicts, table),
-            Self.evaluator.path(for: scope, decisive, verdicts, modelTable)
+            Self.evaluator.path(for: scope, decisions, table), Self.evaluator.path(for: scope, decisions, modelTable)
         )
         guard Self.text(paths.0) != Self.text(paths.1) else { return nil }
         return "\(scope): the kernel means \(Self.text(paths.0)), the model \(Self.text(paths.1))"
@@ -136,8 +135,7 @@ struct VerdictComparison {
             if round.isEmpty { break }
             batch.accept(twins.kernel.routes(to: round), table)
         }
-        let (decisive, verdicts) = try batch.decision(about: 0)
-        return Self.evaluator.path(for: scope, decisive, verdicts, table)
+        return Self.evaluator.path(for: scope, try batch.decisions(about: 0), table)
     }
 
     /// The monitor's expected path of the internet; `nil` if the kernel may choose among next hops.
@@ -151,8 +149,8 @@ struct VerdictComparison {
             guard answers.allSatisfy({ $0.count == 1 }) else { return nil }
             lookups.accept(answers.map { .success($0[0]) }, modelTable)
         }
-        guard let (queries, verdicts) = try? lookups.decision(about: 0) else { return nil }
-        return Self.text(Self.evaluator.path(for: .internet, queries, verdicts, modelTable))
+        guard let decisions = try? lookups.decisions(about: 0) else { return nil }
+        return Self.text(Self.evaluator.path(for: .internet, decisions, modelTable))
     }
 
     /// Returns `true` if the kernel may have lost the answer although it would send.

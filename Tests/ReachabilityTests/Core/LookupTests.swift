@@ -116,8 +116,8 @@ import Testing
             batch.accept(round.map { kernel[$0] ?? .success(.refused(errno: ENETUNREACH)) }, table)
         }
         do throws(ReachabilityError) {
-            let (decisive, verdicts) = try batch.decision(about: 0)
-            return (.success(verdicts), decisive, rounds)
+            let decisions = try batch.decisions(about: 0)
+            return (.success(decisions.map(\.verdict)), decisions.map(\.query), rounds)
         } catch {
             return (.failure(error), [], rounds)
         }
@@ -316,9 +316,9 @@ import Testing
             let answer = answers[try #require(Self.members.firstIndex(of: first.destination))]
             batch.accept(round.map { _ in .success(answer) }, table)
         }
-        let (queries, verdicts) = try batch.decision(about: 0)
-        #expect(queries.count == 1 && verdicts.count == 1)
-        return (asked, queries[0].destination, verdicts[0])
+        let decisions = try batch.decisions(about: 0)
+        #expect(decisions.count == 1)
+        return (asked, decisions[0].query.destination, decisions[0].verdict)
     }
 
     private static let blackhole = RouteVerdict.refused(errno: EINVAL)
@@ -399,11 +399,12 @@ import Testing
         #expect(round == [Self.ipv4.from(Self.held4)] && batch.position(ofQuery: 0) == 0)
         batch.accept([.success(.through())], table)
         #expect(batch.nextRound().isEmpty)
-        let first = try batch.decision(about: 0)
-        #expect(first.queries == [Self.ipv4.from(Self.held4), Self.ipv6] && first.verdicts == [.through(), Self.route6])
-        #expect(try batch.decision(about: 1).queries.isEmpty)
-        #expect(throws: failure) { _ = try batch.decision(about: 2) }
-        #expect(try batch.decision(about: 3).verdicts == [.refused(errno: EACCES)])
+        let first = try batch.decisions(about: 0)
+        #expect(first.map(\.query) == [Self.ipv4.from(Self.held4), Self.ipv6])
+        #expect(first.map(\.verdict) == [.through(), Self.route6])
+        #expect(try batch.decisions(about: 1).isEmpty)
+        #expect(throws: failure) { _ = try batch.decisions(about: 2) }
+        #expect(try batch.decisions(about: 3).map(\.verdict) == [.refused(errno: EACCES)])
     }
 
     @Test func missingAnswersFailTheirScopes() throws {
@@ -413,7 +414,7 @@ import Testing
         _ = batch.nextRound()
         batch.accept([.success(.refused(errno: EACCES))], InterfaceTable([.cable]))
         #expect(batch.nextRound().isEmpty)
-        #expect(try batch.decision(about: 0).verdicts.count == 1)
-        #expect(throws: ReachabilityError.self) { _ = try batch.decision(about: 1) }
+        #expect(try batch.decisions(about: 0).count == 1)
+        #expect(throws: ReachabilityError.self) { _ = try batch.decisions(about: 1) }
     }
 }

@@ -16,7 +16,7 @@ extension Evaluation {
         _ answered: [Scope] = [], _ path: NetworkPath = .online(), table: InterfaceTable? = nil, failure: ReachabilityError? = nil
     ) -> Evaluation {
         var evaluation = self
-        if let table { evaluation.noteDump(table) }
+        if let table { evaluation.noteDump(table.all) }
         for place in evaluation.scopes.indices where answered.contains(evaluation.scopes[place].scope) {
             evaluation.scopes[place].path = path
         }

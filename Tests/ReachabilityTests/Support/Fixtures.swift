@@ -82,6 +82,6 @@ struct RouteAnswer {
 extension PathEvaluator {
     /// The verdict from answers; `nil` if there was nothing to ask.
     func path(for scope: Scope, _ answers: [RouteAnswer]?, _ table: InterfaceTable) -> NetworkPath {
-        path(for: scope, answers?.map(\.query), answers?.map(\.verdict) ?? [], table)
+        path(for: scope, answers?.map { Decision(query: $0.query, verdict: $0.verdict) }, table)
     }
 }
