@@ -146,6 +146,15 @@ bool cnl_next_name(const void *bytes, const cnl_link *link, uint32_t *position, 
     return false;
 }
 
+// The attributes that the kernel leaves out of a whole message, and what their absence says (rtnl_fill_ifinfo,
+// net/core/rtnetlink.c, unless named otherwise):
+//   IFLA_MASTER           no port of anything
+//   IFLA_LINK             nothing below (nla_put_iflink)
+//   IFLA_LINK_NETNSID     the device below is in the same namespace (rtnl_fill_link_netnsid)
+//   IFLA_ADDRESS          no hardware address
+//   IFLA_LINKINFO         hardware, and no master (rtnl_have_link_slave_info, rtnl_link_fill)
+//   IFLA_PROP_LIST        no alternative names (rtnl_fill_prop_list)
+//   attributes of tunnels net/ipv4/ip_gre.c and others always write them; VXLAN and GENEVE leave out empty addresses
 bool cnl_decode_link(const struct nlmsghdr *header, cnl_message *message) {
     if (NLMSG_PAYLOAD(header, 0) < sizeof(struct ifinfomsg)) { return false; }
     const struct ifinfomsg *fixed = NLMSG_DATA(header);
@@ -198,6 +207,7 @@ enum { LAST_OF_ADDRESS = IFA_FLAGS };
 static const struct nla_policy ipv4_address_policy[LAST_OF_ADDRESS + 1] = ADDRESS_POLICY(4);
 static const struct nla_policy ipv6_address_policy[LAST_OF_ADDRESS + 1] = ADDRESS_POLICY(16);
 
+// IFA_FLAGS is in every message since Linux 3.14; the header has the lower eight flags, duplicate address detection among them.
 bool cnl_decode_address(const struct nlmsghdr *header, cnl_message *message) {
     if (NLMSG_PAYLOAD(header, 0) < sizeof(struct ifaddrmsg)) { return false; }
     const struct ifaddrmsg *fixed = NLMSG_DATA(header);
@@ -225,6 +235,8 @@ bool cnl_decode_address(const struct nlmsghdr *header, cnl_message *message) {
 }
 
 _Static_assert(sizeof(struct ndmsg) == 12, "rtnetlink(7)");
+_Static_assert(CNL_NEIGHBOUR_REACHABLE == NUD_REACHABLE && CNL_NEIGHBOUR_FAILED == NUD_FAILED,
+               "the reader of cnl_neighbour.state relies on these");
 
 bool cnl_decode_neighbour(const struct nlmsghdr *header, cnl_message *message) {
     enum { LAST_OF_NEIGHBOUR = NDA_LLADDR };

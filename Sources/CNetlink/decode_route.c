@@ -84,6 +84,15 @@ static void read_expiry(const struct nlattr *attribute, cnl_route *route) {
     if (info.rta_expires > 0) { route->expires = (uint32_t)info.rta_expires; }
 }
 
+// The attributes that the kernel leaves out, and what their absence says; a route message without any other is malformed:
+//   RTA_DST, RTA_SRC      the prefix of length 0                  fib_dump_info, net/ipv4/fib_semantics.c; rt6_fill_node,
+//   RTA_PRIORITY          metric 0 (IPv4)                         net/ipv6/route.c
+//   RTA_GATEWAY, RTA_VIA  on the link
+//   RTA_OIF               a refusing route, or several next hops
+//   RTA_MULTIPATH         one next hop
+//   RTA_PREFSRC           the kernel selects the source
+//   RTA_NH_ID             no nexthop object
+//   RTA_CACHEINFO         no end
 bool cnl_decode_route(const struct nlmsghdr *header, cnl_message *message) {
     if (NLMSG_PAYLOAD(header, 0) < sizeof(struct rtmsg)) { return false; }
     const struct rtmsg *fixed = NLMSG_DATA(header);
@@ -105,6 +114,7 @@ bool cnl_decode_route(const struct nlmsghdr *header, cnl_message *message) {
     route->metric = cnl_u32(table[RTA_PRIORITY], 0);
     route->interface = cnl_u32(table[RTA_OIF], 0);
     route->nexthop = cnl_u32(table[RTA_NH_ID], 0);
+    if (table[RTA_DST] == NULL && fixed->rtm_dst_len != 0) { return false; }
     cnl_read_address(table[RTA_DST], route->family, &route->destination);
     cnl_read_address(table[RTA_PREFSRC], route->family, &route->source);
     if (!read_gateway(table, route->family, &route->gateway)) { return false; }
@@ -129,13 +139,14 @@ _Static_assert(sizeof(struct fib_rule_hdr) == 12 && sizeof(struct nhmsg) == 8 &&
 _Static_assert(NETCONFA_IFINDEX == 1 && NETCONFA_IFINDEX_ALL == -1 && NETCONFA_IFINDEX_DEFAULT == -2, "kernel ABI");
 _Static_assert(NHA_ID == 1, "kernel ABI");
 
-/// Reads attribute 1, the identifier in nexthop and NETCONF messages; 0 if it is absent.
+/// Reads attribute 1, the identifier in nexthop and NETCONF messages, which the kernel never leaves out (nh_fill_node,
+/// net/ipv4/nexthop.c; inet_netconf_fill_devconf, net/ipv4/devinet.c).
 static bool read_identifier(const struct nlmsghdr *header, int size, cnl_message *message) {
     static const struct nla_policy identifier_policy[2] = { [1] = CNL_EXACTLY(4) };
     struct nlattr *table[2];
     if (!cnl_parse_message(header, size, table, 1, identifier_policy)) { return false; }
     message->identifier = cnl_u32(table[1], 0);
-    return true;
+    return table[1] != NULL;
 }
 
 bool cnl_decode_rule(const struct nlmsghdr *header, cnl_message *message) {

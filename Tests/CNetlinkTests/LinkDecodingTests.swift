@@ -42,6 +42,95 @@ import Testing
         #expect(kinds(Frame.link([Attribute(3, payload)])) == [CNL_MALFORMED])
     }
 
+    /// Returns the alternative names of a link.
+    private func names(_ frame: [UInt8], at offset: Int = 0) -> [String] {
+        // Behind other bytes, as in a file.
+        let bytes = [UInt8](repeating: 0xff, count: offset) + frame
+        return bytes.withUnsafeBytes { bytes in
+            guard let base = bytes.baseAddress else { return [] }
+            var (message, place, position) = (cnl_message(), 0, UInt32(0))
+            guard cnl_decode(base + offset, frame.count, &place, &message), message.kind == CNL_LINK else { return [] }
+            var (names, buffer): ([String], [UInt8]) = ([], [UInt8](repeating: 0, count: Int(CNL_LONG_NAME_SIZE)))
+            while buffer.withUnsafeMutableBytes({ buffer in
+                cnl_next_name(base + offset, &message.link, &position, buffer.bindMemory(to: CChar.self).baseAddress!)
+            }) {
+                names.append(String(decoding: buffer.prefix { $0 != 0 }, as: UTF8.self))
+            }
+            return names
+        }
+    }
+
+    @Test(arguments: [0, 1, 3]) func alternativeNamesAreRead(offset: Int) {
+        let long = String(repeating: "e", count: 127)
+        let list = Attribute(52, nested: [Attribute(53, text: "enp0s31f6"), Attribute(9, 7), Attribute(53, text: long)])
+        #expect(names(Frame.link([name, list]), at: offset) == ["enp0s31f6", long])
+        #expect(names(Frame.link([name]), at: offset).isEmpty)
+        // One that is too long, or empty, is none.
+        let others = [Attribute(53, text: long + "x"), Attribute(53, text: ""), Attribute(53, text: "b")]
+        #expect(names(Frame.link([name, Attribute(52, nested: others)]), at: offset) == ["b"])
+    }
+
+    @Test func deviceBelowIsOfTheSameNamespace() throws {
+        #expect(try #require(decodeOne(Frame.link([name, Attribute(5, 3)]))).link.lower == 3)
+        #expect(try #require(decodeOne(Frame.link([name, Attribute(5, 3), Attribute(37, 0)]))).link.lower == 0)
+    }
+
+    private func tunnel(_ kind: String, _ data: [Attribute], _ others: [Attribute] = []) throws -> cnl_tunnel {
+        let information = Attribute(18, nested: [Attribute(1, text: kind), Attribute(2, nested: data)])
+        let message = try #require(decodeOne(Frame.link([name, information] + others)))
+        #expect(message.kind == CNL_LINK && message.link.kindText == kind)
+        return message.link.tunnel
+    }
+
+    private static let (near, far): ([UInt8], [UInt8]) = ([192, 0, 2, 10], [203, 0, 113, 9])
+    private static let far6 = [0x20, 0x01, 0x0d, 0xb8] + [UInt8](repeating: 0, count: 11) + [9]
+
+    @Test(arguments: ["gre", "gretap", "erspan"]) func tunnelOfGREIsRead(kind: String) throws {
+        let data = [
+            Attribute(1, 4), Attribute(6, Self.near), Attribute(7, Self.far), Attribute(9, [0x11]), Attribute(20, 0x2a),
+        ]
+        let read = try tunnel(kind, data)
+        #expect(read.remote.octets == Self.far && read.local.octets == Self.near && read.interface == 4 && read.mark == 0x2a)
+        // The lowest bit of the type of service means that it is inherited.
+        #expect(read.type_of_service == 0x10 && read.protocol == 47)
+        // The socket is in another namespace.
+        #expect(try tunnel(kind, data, [Attribute(37, 0)]).remote.family == 0)
+    }
+
+    @Test(arguments: [("ipip", 4), ("sit", 41)] as [(String, UInt8)]) func tunnelOfIPIsRead(kind: String, number: UInt8) throws {
+        let read = try tunnel(kind, [Attribute(1, 4), Attribute(2, Self.near), Attribute(3, Self.far), Attribute(20, 7)])
+        #expect(read.remote.octets == Self.far && read.interface == 4 && read.mark == 7 && read.protocol == number)
+        // 6to4 and tunnels with metadata have no remote.
+        #expect(try tunnel(kind, [Attribute(3, [0, 0, 0, 0])]).remote.family == 0)
+        #expect(try tunnel(kind, []).remote.family == 0)
+    }
+
+    @Test func tunnelsOverIPv6AreRead() throws {
+        #expect(try tunnel("ip6gre", [Attribute(7, Self.far6)]).remote.octets == Self.far6)
+        #expect(try tunnel("ip6tnl", [Attribute(3, Self.far6)]).remote.octets == Self.far6)
+        #expect(try tunnel("vxlan", [Attribute(16, Self.far6), Attribute(3, 4)]).remote.octets == Self.far6)
+        #expect(try tunnel("vxlan", [Attribute(2, Self.far), Attribute(3, 4)]).interface == 4)
+        #expect(try tunnel("geneve", [Attribute(2, Self.far)]).remote.octets == Self.far)
+    }
+
+    @Test func attributesOfAnotherShapeAreSkipped() throws {
+        #expect(try tunnel("gre", [Attribute(7, Self.far6), Attribute(1, [4])]).remote.family == 0)
+        #expect(try tunnel("wireguard", [Attribute(7, Self.far)]).remote.family == 0)
+        #expect(try tunnel("gre", [Attribute(broken: [9, 0, 7, 0])]).remote.family == 0)
+    }
+
+    @Test func neighbourIsRead() throws {
+        let fixed: [UInt8] = [2, 0, 0, 0] + Frame.raw(UInt32(7)) + Frame.raw(UInt16(0x20)) + [0, 1]
+        let frame = Frame(type: 28, fixed: fixed, [Attribute(1, Self.far), Attribute(2, [2, 0, 0, 0, 0, 1])]).bytes
+        let message = try #require(decodeOne(frame))
+        #expect(message.kind == CNL_NEIGHBOUR && message.neighbour.interface == 7 && message.neighbour.state == 0x20)
+        #expect(message.neighbour.address.octets == Self.far && message.neighbour.hardware_address_length == 6)
+        #expect(kinds(Frame(type: 28, fixed: fixed).bytes) == [CNL_MALFORMED], "a neighbour without address")
+        // A bridge's entry has no address, a VXLAN's any.
+        #expect(kinds(Frame(type: 28, fixed: [7] + fixed.dropFirst()).bytes) == [CNL_NEIGHBOUR])
+        #expect(kinds(Frame(type: 29, fixed: fixed, [Attribute(1, Self.far)]).bytes) == [CNL_NEIGHBOUR_GONE])
+    }
+
     @Test func bridgePortRemovalIsIgnored() throws {
         let message = try #require(decodeOne(Frame.link(type: 17, family: 7, [name, Attribute(10, 3)])))
         #expect(message.kind == CNL_OTHER)

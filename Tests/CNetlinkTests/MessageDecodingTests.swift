@@ -53,7 +53,7 @@ import Testing
 
     @Test func unknownTypesAreIgnored() {
         #expect(
-            kinds(Frame(type: 1).bytes + Frame(type: 4).bytes + Frame(type: 28).bytes + Frame(type: 65535).bytes)
+            kinds(Frame(type: 1).bytes + Frame(type: 4).bytes + Frame(type: 32).bytes + Frame(type: 65535).bytes)
                 == [CNL_OTHER, CNL_OVERRUN, CNL_OTHER, CNL_OTHER])
     }
 

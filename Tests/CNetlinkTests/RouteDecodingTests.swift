@@ -127,4 +127,36 @@ import Testing
         #expect(kinds(Frame.route(prefix: 33, [])) == [CNL_MALFORMED])
         #expect(kinds(Frame.route(family: 10, prefix: 129, [])) == [CNL_MALFORMED])
     }
+
+    @Test func everyNextHopIsRead() throws {
+        let frame = Frame.route([
+            Attribute(9, hop(5, [Attribute(5, [192, 0, 2, 1])]) + hop(6, []) + hop(7, [Attribute(5, [198, 51, 100, 1])])),
+        ])
+        let message = try #require(decodeOne(frame))
+        #expect(message.route.interface == 5)
+        var (route, position, hop, hops) = (message.route, UInt32(0), cnl_hop(), [(UInt32, [UInt8])]())
+        frame.withUnsafeBytes { bytes in
+            while let base = bytes.baseAddress, cnl_next_hop(base, &route, &position, &hop) {
+                hops.append((hop.interface, hop.gateway.octets))
+            }
+        }
+        #expect(hops.map(\.0) == [5, 6, 7] && hops.map(\.1) == [[192, 0, 2, 1], [], [198, 51, 100, 1]])
+        var single = try #require(decodeOne(Frame.route([Attribute(4, 3)]))).route
+        position = 0
+        #expect(!cnl_next_hop(frame, &single, &position, &hop))
+    }
+
+    @Test func lifetimeIsRead() throws {
+        // struct rta_cacheinfo: clntref, lastuse, expires, error and four more.
+        func lifetime(_ ticks: Int32, size: Int = 32) throws -> UInt32 {
+            let info = [UInt8](repeating: 0, count: 8) + Frame.raw(ticks) + [UInt8](repeating: 0, count: 20)
+            return try #require(decodeOne(Frame.route(family: 10, [Attribute(4, 3), Attribute(12, Array(info.prefix(size)))]))).route.expires
+        }
+        #expect(try lifetime(500) == 500 && lifetime(0) == 0 && lifetime(-3) == 0 && lifetime(500, size: 12) == 0)
+    }
+
+    @Test func prefixWithoutDestinationIsMalformed() {
+        #expect(kinds(Frame.route(prefix: 24, [Attribute(4, 3)])) == [CNL_MALFORMED])
+        #expect(kinds(Frame.route(prefix: 0, [Attribute(4, 3)])) == [CNL_ROUTE])
+    }
 }

@@ -93,6 +93,7 @@ extension JSONValue {
         .object([
             Member("index", .integer(interface.index)),
             Member("name", .string(interface.name)),
+            Member("altNames", .array(interface.alternativeNames.map(JSONValue.string))),
             Member("kind", .string(interface.kind.rawValue)),
             Member("up", .bool(interface.isUp)),
             Member("carrier", .bool(interface.hasCarrier)),
@@ -245,6 +246,7 @@ extension JSONValue {
         }
         add("interface", path.interface.map { .string($0.name) })
         add("gateway", path.gateway.map { .string("\($0)") })
+        add("partial", path.partialReason.map { .string($0.rawValue) })
         add("source", path.source.map { .string("\($0)") })
         add("table", path.table.map { .integer($0) })
         add("metric", path.metric.map { .integer($0) })

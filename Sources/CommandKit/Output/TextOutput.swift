@@ -41,7 +41,8 @@ package struct ExplanationText {
             interface.addresses.isEmpty ? "no addresses" : interface.addresses.map(Self.address).joined(separator: " "))
         let layer = explanation.layers[interface.index]
         let end = layer.map { $0 == .noRoute ? "" : " -- stops here: \($0)" } ?? ""
-        return "\(interface.index) \(interface.name): \(parts.joined(separator: ", "))\(end)"
+        let names = ([interface.name] + interface.alternativeNames).joined(separator: ", altname ")
+        return "\(interface.index) \(names): \(parts.joined(separator: ", "))\(end)"
     }
 
     private static func address(_ address: NetworkInterface.Address) -> String {

@@ -98,7 +98,9 @@ extension InterpretedEvent {
         case .address(let address, .madeReady): !address.isReady
         case .address(_, let change): change == .removed
         case .route(let change): change.isRemoval
+        case .routeExpired: true
         case .nexthop(_, let isRemoval): isRemoval
+        case .neighbour(_, let answers): !answers
         case .rule, .netconf, .overrun, .resumed, .host: nil
         }
     }
@@ -123,9 +125,11 @@ extension InterpretedEvent {
         case .address(_, .renewed): return 3
         case .address: return 70 + near
         case .route(let change): return change.isRemoval ? 85 : 70 + near
+        case .routeExpired: return 85
         case .nexthop: return 65
         case .rule: return 64
         case .netconf: return 40
+        case .neighbour: return 66
         case .overrun: return 35
         case .host: return 20
         }

@@ -39,6 +39,8 @@ package struct Evaluation: Sendable {
     package var bridged: Set<BridgedGateway> = []
     /// The ports of these gateways.
     package var ports: [BridgedGateway: UInt32] = [:]
+    /// The new gateways for the source to watch; `nil` if they stay as they are.
+    package var gateways: Set<IPAddress>?
     /// The scopes to look up, in the order in which they were added.
     package var scopes: [ScopeEvaluation] = []
     /// The errors of failed requests.
@@ -115,6 +117,8 @@ package struct ScopeEvaluation: Sendable {
     package var path: NetworkPath?
     /// The table entries that still have to be read to describe the path.
     package var details = RouteDetails()
+    /// The earliest end of its routes' lifetimes, or `.some(nil)` without one; `nil` if the details were not read.
+    package var expiry: Duration??
     /// The change that the verdict made to the scope.
     var change: ScopeChange?
 

@@ -4,7 +4,7 @@
 package struct EventCounts: Hashable, Sendable {
     /// A kind of event; the raw value is its name in metrics.
     package enum Kind: String, CaseIterable, Sendable {
-        case link, address, route, rule, nexthop, netconf
+        case link, address, route, rule, nexthop, netconf, neighbour
     }
 
     private var links = 0
@@ -13,6 +13,7 @@ package struct EventCounts: Hashable, Sendable {
     private var rules = 0
     private var nexthops = 0
     private var netconfs = 0
+    private var neighbours = 0
 
     package init() {}
 
@@ -25,6 +26,7 @@ package struct EventCounts: Hashable, Sendable {
         case .rule: rules
         case .nexthop: nexthops
         case .netconf: netconfs
+        case .neighbour: neighbours
         }
     }
 
@@ -39,6 +41,7 @@ package struct EventCounts: Hashable, Sendable {
             case .rule: rules &+= 1
             case .nexthop: nexthops &+= 1
             case .netconf: netconfs &+= 1
+            case .neighbour: neighbours &+= 1
             case .overrun, .resumed, .host: break
             }
         }

@@ -1,4 +1,6 @@
-/// The filter of route messages that can matter, as a program for the kernel: dropped messages cause no wake-up.
+/// The filter of route and neighbour messages that can matter, as a program for the kernel: dropped messages cause no wake-up.
+///
+/// Of neighbours only the gateways in use matter, and only that one fails or answers.
 ///
 /// Only messages about routes that cover no watched address are dropped; with a full routing table those are nearly all. The
 /// prefix alone suffices under NLM_F_REPLACE, too: a route is only replaced by one to the same prefix.
@@ -13,11 +15,18 @@ package struct EventFilter: Hashable, Sendable {
     /// RTA_DST.
     static let destination: UInt16 = 1
 
+    /// RTM_NEWNEIGH and RTM_DELNEIGH.
+    static let (newNeighbour, delNeighbour): (UInt16, UInt16) = (28, 29)
+    /// NUD_REACHABLE and NUD_FAILED (linux/neighbour.h).
+    static let (reachable, failed): (UInt16, UInt16) = (0x02, 0x20)
+
     private let ipv4: [IPAddress]?
     private let ipv6: [IPAddress]?
+    private let gateways: [IPAddress]
 
-    /// Makes the filter for watched destinations.
-    package init(watching destinations: Set<IPAddress>) {
+    /// Makes the filter for watched destinations and the gateways in use.
+    package init(watching destinations: Set<IPAddress>, gateways: Set<IPAddress> = []) {
+        self.gateways = Array(gateways.sorted { ($0.family.bitWidth, $0.value) < ($1.family.bitWidth, $1.value) }.prefix(16))
         func addresses(_ family: IPAddress.Family) -> [IPAddress]? {
             let addresses = destinations.filter { $0.family == family }
             return addresses.count > Self.addressLimit ? nil : addresses.sorted { $0.value < $1.value }
@@ -34,12 +43,27 @@ package struct EventFilter: Hashable, Sendable {
         // struct nlmsghdr and struct rtmsg: 16 and 12 bytes (rtnetlink(7)).
         guard frame.count >= 28 else { return true }
         let (type, flags, length) = (Self.half(frame, 4), Self.half(frame, 6), Int(frame[17]))
+        if flags & Self.multi == 0, type == Self.newNeighbour || type == Self.delNeighbour {
+            return type == Self.newNeighbour && passesNeighbour(frame)
+        }
         guard flags & Self.multi == 0, type == Self.newRoute || type == Self.delRoute, length > 1 else { return true }
         guard let family = IPAddress.Family(kernel: frame[16]), let addresses = addresses(family), length <= family.bitWidth,
             let destination = Self.destination(frame), destination.count == family.bitWidth / 8,
             let block = IPAddress(bytes: destination).map({ IPPrefix($0, length: length) })
         else { return true }
         return addresses.contains(where: block.contains)
+    }
+
+    /// Returns true for a gateway that fails or answers.
+    private func passesNeighbour(_ frame: [UInt8]) -> Bool {
+        guard [Self.reachable, Self.failed].contains(Self.half(frame, 24)), let family = IPAddress.Family(kernel: frame[16]) else {
+            return false
+        }
+        // NDA_DST has the type and the place of RTA_DST.
+        guard let bytes = Self.destination(frame), bytes.count == family.bitWidth / 8, let address = IPAddress(bytes: bytes) else {
+            return false
+        }
+        return gateways.contains(address)
     }
 
     /// Returns the payload of the first RTA_DST, found like the kernel does (nla_find, lib/nlattr.c).
@@ -76,6 +100,8 @@ extension EventFilter {
         program.add(.loadHalf, 6)
         program.pass(if: .jumpIfAnyBit, UInt32(Self.multi.bigEndian))
         program.add(.loadHalf, 4)
+        program.when(.jumpIfEqual, UInt32(Self.newNeighbour.bigEndian), do: neighbours)
+        program.drop(if: .jumpIfEqual, UInt32(Self.delNeighbour.bigEndian))
         program.add((Code.jumpIfEqual.rawValue, 2, 0, UInt32(Self.newRoute.bigEndian)))
         program.pass(unless: .jumpIfEqual, UInt32(Self.delRoute.bigEndian))
         program.add(.loadByte, 17)
@@ -88,7 +114,42 @@ extension EventFilter {
         return program.instructions
     }
 
-    /// Returns the part for messages of one family.
+    /// The part for neighbours.
+    private var neighbours: Program {
+        var program = Program()
+        program.add(.loadHalf, 24)
+        program.add((Code.jumpIfEqual.rawValue, 2, 0, UInt32(Self.failed.bigEndian)))
+        program.drop(unless: .jumpIfEqual, UInt32(Self.reachable.bigEndian))
+        for family in IPAddress.Family.allCases {
+            let known = gateways.filter { $0.family == family }
+            if known.isEmpty { continue }
+            var part = Program()
+            part.add(.load, 28)
+            part.add(.loadX, UInt32(Self.destination))
+            part.add(.loadWord, Program.findAttribute)
+            part.drop(if: .jumpIfEqual, 0)
+            part.add(.copyToX)
+            part.add(.loadHalfAtX, 0)
+            part.drop(unless: .jumpIfEqual, UInt32(UInt16(4 + family.bitWidth / 8).bigEndian))
+            let words = family.bitWidth / 32
+            for gateway in known {
+                for word in 0..<words {
+                    part.add(.loadWordAtX, UInt32(4 + 4 * word))
+                    let value = UInt32(truncatingIfNeeded: gateway.value >> UInt128(family.bitWidth - 32 * (word + 1)))
+                    // To the next gateway: two instructions for each word still to come, and the return.
+                    part.add((Code.jumpIfEqual.rawValue, 0, UInt8(2 * (words - 1 - word) + 1), value))
+                }
+                part.add(.return, Program.pass)
+            }
+            part.add(.return, Program.drop)
+            program.add(.loadByte, 16)
+            program.when(.jumpIfEqual, UInt32(family.kernel), do: part)
+        }
+        program.add(.return, Program.drop)
+        return program
+    }
+
+    /// Returns the part for route messages of one family.
     private func comparison(_ family: IPAddress.Family) -> Program {
         var program = Program()
         guard let addresses = addresses(family) else {
@@ -196,6 +257,16 @@ extension EventFilter {
         mutating func pass(unless condition: Code, _ operand: UInt32) {
             add((condition.rawValue, 1, 0, operand))
             add(.return, Self.pass)
+        }
+
+        mutating func drop(if condition: Code, _ operand: UInt32) {
+            add((condition.rawValue, 0, 1, operand))
+            add(.return, Self.drop)
+        }
+
+        mutating func drop(unless condition: Code, _ operand: UInt32) {
+            add((condition.rawValue, 1, 0, operand))
+            add(.return, Self.drop)
         }
 
         /// Adds a part that ends with a return, for a condition.

@@ -60,6 +60,8 @@ package struct InterfaceTable: Equatable, Sendable {
         case .rule(let isRemoval): return InterpretedEvent(.rule(isRemoval: isRemoval))
         case .nexthop(let id, let isRemoval): return InterpretedEvent(.nexthop(id: id, isRemoval: isRemoval))
         case .netconf(let index): return InterpretedEvent(.netconf, index.flatMap(identity))
+        case .neighbour(let address, let index, let answers):
+            return InterpretedEvent(.neighbour(address, answers: answers), identity(of: index))
         case .overrun: return InterpretedEvent(.overrun)
         case .resumed(let time): return InterpretedEvent(.resumed(after: time))
         case .host(let name, let answer): return InterpretedEvent(.host(name, answer))

@@ -13,9 +13,11 @@ package struct InterpretedEvent: Equatable, Sendable {
         case link(LinkChange)
         case address(NetworkInterface.Address, AddressChange)
         case route(RouteChange)
+        case routeExpired
         case rule(isRemoval: Bool)
         case nexthop(id: UInt32, isRemoval: Bool)
         case netconf
+        case neighbour(IPAddress, answers: Bool)
         case overrun
         case resumed(after: Duration)
         case host(String, HostAnswer)
@@ -41,7 +43,7 @@ package struct InterpretedEvent: Equatable, Sendable {
         switch kind {
         // fib_table_delete (net/ipv4/fib_trie.c) sends the message, then removes the route; lookups take no lock.
         case .route(let change): change.isRemoval && change.destination.address.family == .ipv4
-        case .host: false
+        case .host, .routeExpired, .neighbour: false
         default: true
         }
     }
@@ -56,9 +58,11 @@ package struct InterpretedEvent: Equatable, Sendable {
         case .link(let change): change.causeKind
         case .address(_, let change): change == .removed ? .addressRemoved : .addressAdded
         case .route(let change): change.isRemoval ? .routeRemoved : .routeAdded
+        case .routeExpired: .routeRemoved
         case .rule: .ruleChanged
         case .nexthop: .nexthopChanged
         case .netconf: .netconfChanged
+        case .neighbour: .neighbourChanged
         case .overrun: .eventsLost
         case .resumed: .resumed
         case .host: .hostLookedUp
@@ -84,9 +88,11 @@ package struct InterpretedEvent: Equatable, Sendable {
             let via = change.gateway.map { " via \($0)" } ?? ""
             let dev = interface.map { " dev \($0.name)" } ?? ""
             return "route \(change.destination)\(via)\(dev) was \(change.isRemoval ? "removed" : "set")"
+        case .routeExpired: return "the lifetime of a route ended"
         case .rule(let isRemoval): return "a policy rule was \(isRemoval ? "removed" : "added")"
         case .nexthop(let id, let isRemoval): return "nexthop \(id) was \(isRemoval ? "removed" : "set")"
         case .netconf: return "a setting of \(interface?.name ?? "all interfaces") changed"
+        case .neighbour(let address, let answers): return "gateway \(address) \(answers ? "answers again" : "does not answer")"
         case .overrun: return "events were lost and everything was read again"
         case .resumed(let time): return "the machine was suspended for \(time.words)"
         case .host(let name, .addresses(let addresses)):

@@ -20,6 +20,8 @@ package struct Lookup: Sendable {
         indirect case review(refusal: RouteVerdict, rest: [IPAddress])
         /// The same source for a datagram: rules may tell transports apart.
         indirect case comparison(refusal: RouteVerdict, verdict: RouteVerdict, rest: [IPAddress])
+        /// The entry of the table, which may have other next hops.
+        case entry
         /// No ground passes by itself: one with a route of its own counts, too.
         case inspection
         case done
@@ -35,13 +37,16 @@ package struct Lookup: Sendable {
         enum Question: Sendable {
             /// The way to the tunnel's far end.
             case remote(NetworkInterface.Remote)
+            /// The way through another next hop of the same route.
+            case nextHop(rest: ArraySlice<UInt32>)
             /// The interfaces that pass by themselves, as far as they were asked.
             case ground(found: [UInt32], rest: ArraySlice<RouteQuery>, asked: [RouteQuery])
         }
 
         var query: RouteQuery
         var verdict: RouteVerdict
-        var tunnel: NetworkInterface.Identity
+        /// The interface of the answer.
+        var egress: NetworkInterface.Identity
         var question: Question
     }
 
@@ -107,6 +112,7 @@ package struct Lookup: Sendable {
     package mutating func accept(
         _ answer: Result<RouteVerdict, ReachabilityError>, _ table: InterfaceTable
     ) throws(ReachabilityError) {
+        if phase == .entry { return acceptEntry(answer, table) }
         do throws(ReachabilityError) {
             try acceptForMember(answer, table)
         } catch {
@@ -126,7 +132,8 @@ package struct Lookup: Sendable {
 
     /// Continues below an answer that passes, or else above it.
     private mutating func conclude(_ passes: Bool, _ table: InterfaceTable) {
-        guard passes, case .route(let route) = verdict, !route.isLocal else { return ascend(passes, table) }
+        guard case .route(let route) = verdict, !route.isLocal else { return ascend(passes, table) }
+        guard passes else { return tryNextHops(of: route, table) }
         if !table.memory.ports.isEmpty, let bridged = table.bridgedGateway(of: route.interface, route.gateway),
             let (reason, obstacle) = table.lackOfPort(to: bridged)
         {
@@ -138,7 +145,7 @@ package struct Lookup: Sendable {
         }
         switch tunnel.underlay {
         case .remote(let remote):
-            uppers.append(Upper(query: query, verdict: verdict, tunnel: tunnel.identity, question: .remote(remote)))
+            uppers.append(Upper(query: query, verdict: verdict, egress: tunnel.identity, question: .remote(remote)))
             query = RouteQuery(
                 to: remote.address, interface: remote.interface, mark: remote.mark, source: ownSource,
                 transport: remote.transport)
@@ -147,6 +154,38 @@ package struct Lookup: Sendable {
         case .ground where !table.memory.tunnelsStandAlone: descend(to: tunnel, table)
         case .none, .device, .ground: ascend(true, table)
         }
+    }
+
+    /// Continues with the other next hops of a multipath route, of which the kernel chose one by a hash of addresses.
+    ///
+    /// Representatives stand for all destinations, which other next hops have their share of. For one destination the choice counts.
+    private mutating func tryNextHops(of route: RouteVerdict.Route, _ table: InterfaceTable) {
+        guard prefersRemote, uppers.isEmpty, query.interface == nil, let place = table.position(of: route.interface),
+            table.obstacle(at: place) != nil
+        else { return ascend(false, table) }
+        uppers.append(Upper(query: query, verdict: verdict, egress: table.all[place].identity, question: .nextHop(rest: [])))
+        phase = .entry
+        query.fibMatch = true
+    }
+
+    private mutating func acceptEntry(_ answer: Result<RouteVerdict, ReachabilityError>, _ table: InterfaceTable) {
+        query.fibMatch = false
+        guard case .success(.route(let entry)) = answer, let chosen = uppers.last?.egress.index else { return askNextHop([], table) }
+        askNextHop(entry.nextHops.map(\.interface).filter { $0 != chosen }[...], table)
+    }
+
+    private mutating func askNextHop(_ rest: ArraySlice<UInt32>, _ table: InterfaceTable) {
+        var rest = rest
+        guard var upper = uppers.last else { return }
+        if let next = rest.popFirst() {
+            upper.question = .nextHop(rest: rest)
+            uppers[uppers.count - 1] = upper
+            (query, query.interface, query.source) = (upper.query, next, .unspecified)
+            return askAnew()
+        }
+        uppers.removeLast()
+        (query, verdict, phase) = (upper.query, upper.verdict, .done)
+        ascend(false, table)
     }
 
     /// Continues with the ground of a tunnel.
@@ -162,7 +201,7 @@ package struct Lookup: Sendable {
         let probes = table.groundProbes(groundDestinations)
         uppers.append(
             Upper(
-                query: query, verdict: verdict, tunnel: tunnel.identity,
+                query: query, verdict: verdict, egress: tunnel.identity,
                 question: .ground(found: [], rest: probes[...], asked: probes)))
         askNextGround(table)
     }
@@ -188,10 +227,10 @@ package struct Lookup: Sendable {
         if !found.isEmpty {
             underlay = .ground(found)
             ascend(true, table)
-        } else if table.lackOfGround(of: upper.tunnel) == nil {
+        } else if table.lackOfGround(of: upper.egress) == nil {
             ascend(true, table)
         } else if asked.isEmpty {
-            fall(upper.tunnel, table)
+            fall(upper.egress, table)
         } else {
             uppers.append(upper)
             phase = .inspection
@@ -216,7 +255,7 @@ package struct Lookup: Sendable {
     fileprivate mutating func accept(ownRoute index: UInt32?, _ table: InterfaceTable) {
         guard let upper = uppers.popLast() else { return }
         (query, verdict, phase) = (upper.query, upper.verdict, .done)
-        guard let index else { return fall(upper.tunnel, table) }
+        guard let index else { return fall(upper.egress, table) }
         underlay = .ground([index])
         ascend(true, table)
     }
@@ -225,10 +264,17 @@ package struct Lookup: Sendable {
     private mutating func ascend(_ passes: Bool, _ table: InterfaceTable) {
         guard let upper = uppers.last else { return concludeMember(passes, table) }
         switch upper.question {
+        case .nextHop(let rest):
+            guard passes else {
+                underlay = .sound
+                return askNextHop(rest, table)
+            }
+            uppers.removeLast()
+            ascend(true, table)
         case .remote(let remote):
             if !passes, underlay.isSound {
                 let (reason, interface) = PathEvaluator.failure(verdict, to: query, table)
-                underlay = .failed(reason, .remote(tunnel: upper.tunnel, remote.address, interface, reason))
+                underlay = .failed(reason, .remote(tunnel: upper.egress, remote.address, interface, reason))
             }
             uppers.removeLast()
             (query, verdict, phase) = (upper.query, upper.verdict, .done)
@@ -326,7 +372,7 @@ package struct Lookup: Sendable {
             query.transport = uppers.isEmpty ? transport : query.transport
             // Refused like the socket: this may be its source.
             if try answer.get() == refusal { (verdict, phase) = (reviewed, .done) } else { reviewNext(refusal, rest[...]) }
-        case .inspection, .done: break
+        case .entry, .inspection, .done: break
         }
     }
 

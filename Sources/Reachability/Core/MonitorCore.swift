@@ -59,6 +59,8 @@ package struct MonitorCore: Sendable {
         var deadline: Duration?
         /// The time at which the first unsteady scope becomes steady.
         var steadyAt: Duration?
+        /// The earliest end of a route's lifetime.
+        var expiry: Duration?
     }
 
     /// The number of gateways behind bridges that are remembered.
@@ -95,6 +97,9 @@ package struct MonitorCore: Sendable {
     private var hosts: HostCache
     private var index = DestinationIndex()
     private var indexState = IndexState.outdated
+    /// The gateways that the source watches, and those of them that do not answer.
+    private var gateways: Set<IPAddress> = []
+    private var failedGateways: Set<IPAddress> = []
     /// The addresses that the source watches.
     private var destinations: Set<IPAddress>?
     /// The validation of the path; `nil` without a validator.
@@ -211,6 +216,7 @@ package struct MonitorCore: Sendable {
             urgency.isUnsatisfied = urgency.isUnsatisfied || scopes.values[place].level.isUnsatisfied
             urgency.deadline = Duration.earlier(urgency.deadline, scopes.values[place].deadline)
             urgency.steadyAt = Duration.earlier(urgency.steadyAt, scopes.values[place].steadyAt)
+            urgency.expiry = Duration.earlier(urgency.expiry, scopes.values[place].expiry)
         }
         knownUrgency = urgency
         return urgency
@@ -289,6 +295,7 @@ package struct MonitorCore: Sendable {
         if evaluation.isAudit || schedule.isRetryDue(at: now) || schedule.losses.isDue(at: now) { stale = .all }
         if schedule.isReevaluationDue(at: now) { stale.formUnion(unsettled) }
         if isHeldLossDue(at: now) { insertHeldLosses(at: now) }
+        if urgency().expiry.map({ $0 <= now }) ?? false { insertExpired(at: now) }
         if schedule.losses.isDue(at: now) { schedule.requestDump() }
         let isRushed = batch.hasMore && now < (schedule.lastEvaluation ?? .zero).saturatingAdd(Schedule.pace)
         guard !isRushed || !hasSnapshot else { return evaluation }
@@ -328,6 +335,17 @@ package struct MonitorCore: Sendable {
         for place in scopes.indices {
             guard let deadline = scopes.values[place].deadline, deadline <= now else { continue }
             stale.insert(scopes.keys[place])
+        }
+    }
+
+    /// Adds the scopes with a route whose lifetime is over to the stale ones: the kernel announces it only when it collects the
+    /// route, up to 30 s later (net.ipv6.route.gc_interval).
+    private mutating func insertExpired(at now: Duration) {
+        for place in scopes.indices {
+            guard let expiry = scopes.values[place].expiry, expiry <= now else { continue }
+            scopes.values[place].noteExpiry()
+            stale.insert(scopes.keys[place])
+            log.append(InterpretedEvent(.routeExpired))
         }
     }
 
@@ -385,7 +403,7 @@ package struct MonitorCore: Sendable {
         // In their places: an event has room for a whole interface.
         for position in events.indices {
             if case .route(let change) = events[position].payload, !index.isConcerned(by: change.destination) { continue }
-            guard let event = table.apply(events[position].payload) else { continue }
+            guard let event = table.apply(events[position].payload), isNews(event) else { continue }
             if case .host(let name, let answer) = event.kind {
                 guard hosts.take(answer, of: name, at: now) else { continue }
                 noteAddresses(of: [name])
@@ -414,6 +432,27 @@ package struct MonitorCore: Sendable {
             }
         }
         return hadEvents
+    }
+
+    /// Returns false for a neighbour that is no gateway in use, or whose answer was not missed.
+    private mutating func isNews(_ event: InterpretedEvent) -> Bool {
+        guard case .neighbour(let address, let answers) = event.kind else { return true }
+        guard gateways.contains(address) else { return false }
+        if !answers { return failedGateways.insert(address).inserted }
+        return failedGateways.remove(address) != nil || table.memory.ports.keys.contains { $0.gateway == address }
+    }
+
+    /// Returns the gateways of all paths, and those that failed and may answer again; `nil` if the last call returned the same.
+    package mutating func takeNewGateways() -> Set<IPAddress>? {
+        var current: Set<IPAddress> = failedGateways
+        for place in scopes.values.indices {
+            if let path = scopes.values[place].level.path { current.formUnion(path.gateways) }
+        }
+        current.formUnion(table.memory.ports.keys.map(\.gateway))
+        if current.count > Self.portLimit { failedGateways = [] }
+        guard current != gateways else { return nil }
+        gateways = current
+        return current
     }
 
     private func isSource(_ address: IPAddress) -> Bool {
@@ -543,7 +582,9 @@ package struct MonitorCore: Sendable {
         let urgency = urgency()
         var wake = Duration.earlier(schedule.next(unsatisfied: urgency.isUnsatisfied), nextLookup)
         wake = Duration.earlier(wake, Duration.earlier(urgency.deadline, urgency.steadyAt))
+        wake = Duration.earlier(wake, urgency.expiry)
         evaluation.bridged = bridgedGateways(of: evaluation)
+        if hasVerdicts { evaluation.gateways = takeNewGateways() }
         finishValidation(&evaluation)
         if isValidating, let next = validation?.next { wake = Duration.earlier(wake, next) }
         evaluation.wait = wake.map { max(.zero, $0.saturatingSubtract(now)) }
@@ -594,7 +635,8 @@ package struct MonitorCore: Sendable {
         guard let change = evaluation.scopes[position].change, var path = evaluation.scopes[position].path,
             let place = scopes.index(forKey: scope), scopes.values[place].order == evaluation.scopes[position].order
         else { return }
-        scopes.values[place].describe(path, isComplete: evaluation.scopes[position].details.isEmpty)
+        scopes.values[place].describe(path, isComplete: evaluation.scopes[position].details.isEmpty,
+            expiry: evaluation.scopes[position].expiry)
         if isValidating, let finding = validation?.finding, scope == .internet { path.validation = finding }
         let log = log
         let published = scopes.values[place].publish(

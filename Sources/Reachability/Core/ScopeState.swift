@@ -66,8 +66,23 @@ package struct ScopeState: Equatable, Sendable {
     /// The time at which the scope becomes steady; `nil` if it is, or while it is unsatisfied: then an edge comes first.
     var steadyAt: Duration? { level.isUnsatisfied ? nil : steadiness.steadyAt }
 
+    /// The earliest end of the lifetimes of the path's routes.
+    private(set) var expiry: Duration?
+
     /// Takes over the observed path with its details.
-    package mutating func describe(_ path: NetworkPath, isComplete: Bool) { level.describe(path, isComplete: isComplete) }
+    ///
+    /// - Parameter expiry: the earliest end of its routes' lifetimes; `nil` if the details were not read again.
+    package mutating func describe(_ path: NetworkPath, isComplete: Bool, expiry: Duration??) {
+        level.describe(path, isComplete: isComplete)
+        if let expiry { self.expiry = expiry }
+        if !path.isSatisfied { self.expiry = nil }
+    }
+
+    /// Notes that the lifetime of a route has ended: the details have to be read again.
+    mutating func noteExpiry() {
+        expiry = nil
+        if let path = level.path { level.describe(path, isComplete: false) }
+    }
 
     /// Returns the transitions that follow from a verdict.
     ///

@@ -22,6 +22,10 @@ package struct BridgedGateway: Hashable, Sendable {
     package var interface: UInt32
     package var gateway: IPAddress
 
+    package init(bridge: UInt32, interface: UInt32, gateway: IPAddress) {
+        (self.bridge, self.interface, self.gateway) = (bridge, interface, gateway)
+    }
+
     package var inspection: Inspection { .port(bridge: bridge, interface: interface, gateway: gateway) }
 }
 
@@ -94,6 +98,15 @@ extension InterfaceTable {
         }
         if hasOther { return nil }
         return (reason, .port(bridge: bridge.identity, gateway: bridged.gateway, port, reason))
+    }
+
+    /// Returns the reason of the first next hop that does not work; `nil` if all do.
+    package func failure(among nextHops: [RouteVerdict.Route.NextHop]) -> OfflineReason? {
+        for hop in nextHops {
+            guard let place = position(of: hop.interface) else { return .noInterface }
+            if let obstacle = obstacle(at: place) { return PathEvaluator.layer(of: all[obstacle], for: nil) }
+        }
+        return nil
     }
 
     /// Returns the interfaces whose state decides about packets out of one: itself, and all below it.
@@ -190,4 +203,7 @@ package protocol UnderlaySource: NetworkSource {
     ///
     /// - Throws: ``ReachabilityError`` if there is no answer.
     func links(_ indices: [UInt32]) throws(ReachabilityError) -> [NetworkInterface]
+
+    /// Sets the gateways in use: that one fails or answers is an event.
+    func watch(gateways: Set<IPAddress>)
 }

@@ -280,6 +280,8 @@ public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering,
         try request { (requests: borrowing KernelRequests) throws(ReachabilityError) in try requests.links(indices) }
     }
 
+    package func watch(gateways: Set<IPAddress>) { context.filter.watch(gateways: gateways) }
+
     /// Sends a request on the calling thread's socket for lookups.
     private func request<Answer: Sendable>(
         _ body: (borrowing KernelRequests) throws(ReachabilityError) -> Answer

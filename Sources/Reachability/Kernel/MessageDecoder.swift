@@ -29,9 +29,19 @@ enum MessageDecoder {
         case CNL_ROUTE, CNL_ROUTE_GONE: change(message.route, isRemoval: message.kind == CNL_ROUTE_GONE).map { .route($0) }
         case CNL_RULE, CNL_RULE_GONE: .rule(isRemoval: message.kind == CNL_RULE_GONE)
         case CNL_NEXTHOP, CNL_NEXTHOP_GONE: .nexthop(id: message.identifier, isRemoval: message.kind == CNL_NEXTHOP_GONE)
+        case CNL_NEIGHBOUR: neighbour(message.neighbour)
         // NETCONFA_IFINDEX_ALL and _DEFAULT are -1 and -2 (linux/netconf.h).
         case CNL_NETCONF: .netconf(interface: message.identifier > .max - 2 ? nil : message.identifier)
         case CNL_OVERRUN: .overrun
+        default: nil
+        }
+    }
+
+    private static func neighbour(_ neighbour: cnl_neighbour) -> NetworkEvent? {
+        guard let address = IPAddress(neighbour.address) else { return nil }
+        return switch UInt32(neighbour.state) {
+        case CNL_NEIGHBOUR_REACHABLE: .neighbour(address, interface: neighbour.interface, answers: true)
+        case CNL_NEIGHBOUR_FAILED: .neighbour(address, interface: neighbour.interface, answers: false)
         default: nil
         }
     }

@@ -200,6 +200,8 @@ struct DatagramBuffer: ~Copyable {
 /// Safe to use from any thread.
 final class SocketFilter: Sendable {
     private struct State {
+        var destinations: Set<IPAddress>?
+        var gateways: Set<IPAddress> = []
         var filter: EventFilter?
         var descriptor: Int32?
     }
@@ -207,9 +209,16 @@ final class SocketFilter: Sendable {
     private let state = Mutex(State())
 
     /// Passes only messages that can matter for these destinations; before the first call all messages pass.
-    func watch(_ destinations: Set<IPAddress>) {
-        let filter = EventFilter(watching: destinations)
+    func watch(_ destinations: Set<IPAddress>) { change { $0.destinations = destinations } }
+
+    /// Also passes messages about these neighbours.
+    func watch(gateways: Set<IPAddress>) { change { $0.gateways = gateways } }
+
+    private func change(_ body: (inout State) -> Void) {
         state.withLock { state in
+            body(&state)
+            guard let destinations = state.destinations else { return }
+            let filter = EventFilter(watching: destinations, gateways: state.gateways)
             guard state.filter != filter else { return }
             state.filter = filter
             if let descriptor = state.descriptor { Self.attach(filter, descriptor) }

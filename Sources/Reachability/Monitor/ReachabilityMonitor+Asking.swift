@@ -87,7 +87,7 @@ extension ReachabilityMonitor {
         }
         var path = evaluator.path(
             for: scope, host: host.addresses, lookups.map { _ in decisions }, failure: host.failure, table)
-        try read(RouteDetails(of: path, decisions), into: &path)
+        try read(RouteDetails(of: path, decisions), table, into: &path)
         let layers = table.all.filter { !$0.isLoopback }.map { ($0.index, PathEvaluator.layer(of: $0, for: nil)) }
         let ordered = steps.indices.sorted { (steps[$0].position, $0) < (steps[$1].position, $1) }
         return Explanation(
@@ -208,7 +208,7 @@ extension ReachabilityMonitor {
         if isLive, !decisions.allSatisfy({ table.knows($0.verdict) }) { return nil }
         judge(&entry, lookups.map { _ in decisions }, table)
         guard var path = entry.path else { return nil }
-        try read(entry.details, into: &path)
+        try read(entry.details, table, into: &path)
         return path
     }
 
@@ -219,7 +219,9 @@ extension ReachabilityMonitor {
         for place in evaluation.scopes.indices where !evaluation.scopes[place].details.isEmpty {
             guard var path = evaluation.scopes[place].path else { continue }
             do throws(ReachabilityError) {
-                try read(evaluation.scopes[place].details, into: &path)
+                let lifetime = try read(evaluation.scopes[place].details, evaluation.table, into: &path)
+                evaluation.scopes[place].expiry = .some(
+                    lifetime.map { evaluation.now.saturatingAdd($0).saturatingAdd(Self.lifetimeMargin) })
                 evaluation.scopes[place].details = RouteDetails()
             } catch {
                 evaluation.failures.append(error)
@@ -228,14 +230,25 @@ extension ReachabilityMonitor {
         }
     }
 
-    /// Fills in the data of the table entries: prefix length and metric.
-    private func read(_ details: RouteDetails, into path: inout NetworkPath) throws(ReachabilityError) {
+    /// The kernel rounds lifetimes to hundredths of a second.
+    private static let lifetimeMargin: Duration = .milliseconds(20)
+
+    /// Fills in the data of the table entries: prefix length, metric and next hops that fail.
+    ///
+    /// - Returns: the least remaining lifetime of the entries; `nil` if none ends.
+    @discardableResult
+    private func read(
+        _ details: RouteDetails, _ table: InterfaceTable, into path: inout NetworkPath
+    ) throws(ReachabilityError) -> Duration? {
         let queries = details.queries
-        if queries.isEmpty { return }
+        if queries.isEmpty { return nil }
+        var lifetime: Duration?
         for (query, answer) in zip(queries, source.routes(to: queries)) {
             guard case .route(let match) = try answer.get() else { continue }
-            path.describe(query.destination.family, metric: match.metric, prefixLength: match.prefixLength)
+            path.describe(query.destination.family, match, failing: table.failure(among: match.nextHops))
+            lifetime = Duration.earlier(lifetime, match.lifetime)
         }
+        return lifetime
     }
 
     /// The links and addresses as of the last event; `nil` unless the monitor hears every event.

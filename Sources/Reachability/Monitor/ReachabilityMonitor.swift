@@ -233,6 +233,7 @@ public final class ReachabilityMonitor: Sendable {
         deliveries.perform()
         if let validation = evaluation.validation { perform(validation) }
         resolve(evaluation.hosts)
+        if let gateways = evaluation.gateways { (source as? any UnderlaySource)?.watch(gateways: gateways) }
         if !evaluation.bridged.isEmpty {
             inspectPorts(&evaluation)
             state.withLock { $0.core.notePorts(of: &evaluation) }

@@ -35,6 +35,8 @@ public struct Cause: Hashable, Sendable, CustomStringConvertible {
         public static let nexthopChanged = Kind(rawValue: "nexthopChanged")
         /// A sysctl of an interface changed (RTM_NEWNETCONF).
         public static let netconfChanged = Kind(rawValue: "netconfChanged")
+        /// A gateway answers again, or does not answer any more.
+        public static let neighbourChanged = Kind(rawValue: "neighbourChanged")
         /// No event: a periodic audit found the change.
         public static let audit = Kind(rawValue: "audit")
         /// A resync after a loss of events.

@@ -102,8 +102,16 @@ public struct NetworkInterface: Hashable, Sendable {
         package var source: IPAddress?
         package var interface: UInt32?
         package var mark: UInt32?
-        package var typeOfService: UInt8 = 0
+        package var typeOfService: UInt8
         package var transport: Scope.Transport
+
+        package init(
+            address: IPAddress, source: IPAddress? = nil, interface: UInt32? = nil, mark: UInt32? = nil,
+            typeOfService: UInt8 = 0, transport: Scope.Transport
+        ) {
+            (self.address, self.source, self.interface, self.mark) = (address, source, interface, mark)
+            (self.typeOfService, self.transport) = (typeOfService, transport)
+        }
     }
 
     /// The kernel's number, unique within a network namespace; it survives a rename.

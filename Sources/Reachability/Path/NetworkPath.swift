@@ -177,6 +177,11 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
         family == .ipv4 ? storage.content.ipv4.source : storage.content.ipv6.source
     }
 
+    /// Returns true if the route of one family has several next hops.
+    fileprivate func isMultipath(over family: IPAddress.Family) -> Bool {
+        family == .ipv4 ? storage.content.ipv4.isMultipath : storage.content.ipv6.isMultipath
+    }
+
     /// Returns true if packets of one family go through a tunnel whose ground is known.
     package func hasGround(over family: IPAddress.Family) -> Bool {
         family == .ipv4 ? !storage.content.ipv4.ground.isEmpty : !storage.content.ipv6.ground.isEmpty
@@ -186,13 +191,13 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
     package func supports(_ family: IPAddress.Family) -> Bool { family == .ipv4 ? supportsIPv4 : supportsIPv6 }
 
     /// Fills in the data of a family's table entry.
-    package mutating func describe(_ family: IPAddress.Family, metric: UInt32?, prefixLength: Int?) {
-        let storage = own()
-        if family == .ipv4 {
-            (storage.content.ipv4.metric, storage.content.ipv4.prefixLength) = (metric, prefixLength)
-        } else {
-            (storage.content.ipv6.metric, storage.content.ipv6.prefixLength) = (metric, prefixLength)
-        }
+    ///
+    /// - Parameter failing: the reason of a next hop that does not work; `nil` if all do.
+    package mutating func describe(_ family: IPAddress.Family, _ entry: RouteVerdict.Route, failing: OfflineReason?) {
+        var described = self[family]
+        (described.metric, described.prefixLength) = (entry.metric, entry.prefixLength)
+        (described.isMultipath, described.partialReason) = (!entry.nextHops.isEmpty, failing)
+        self[family] = described
     }
 
     /// The path over one family.
@@ -227,6 +232,9 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
         if let source = family.source { parts.append("source \(source)") }
         let families = [ipv4.isSatisfied ? "IPv4" : nil, ipv6.isSatisfied ? "IPv6" : nil].compactMap(\.self)
         parts.append(families.joined(separator: "+"))
+        for (name, family) in [("IPv4", ipv4), ("IPv6", ipv6)] where family.isSatisfied {
+            if let reason = family.partialReason { parts.append("some \(name) destinations fail: \(reason)") }
+        }
         // The families may leave by different interfaces.
         if ipv4.isSatisfied, ipv6.isSatisfied, let other = ipv6.interface, other.index != ipv4.interface?.index {
             parts.append("IPv6 via \(other.name)")
@@ -262,6 +270,13 @@ public struct FamilyPath: Hashable, Sendable {
     ///
     /// Read like ``metric``.
     public var prefixLength: Int?
+    /// The reason why some destinations fail although others work: a next hop of a multipath route does not work.
+    ///
+    /// `nil` if all work. Which destinations fail depends on a hash of their addresses (fib_multipath_hash_policy,
+    /// docs/networking/ip-sysctl.rst). Read like ``metric``, and whenever the route is looked up.
+    public var partialReason: OfflineReason?
+    /// True if the route has several next hops.
+    package var isMultipath = false
     /// True if ``reason`` was inferred from the interfaces: no lookup chose one, and none was refused for a reason.
     package var isInferred = false
     /// What stops packets, if the reason alone would name the wrong interface.
@@ -312,14 +327,17 @@ extension NetworkPath {
     package func takesAnotherWay(than old: NetworkPath?) -> Bool {
         guard let old else { return true }
         return IPAddress.Family.allCases.contains { family in
-            supports(family) && (!old.supports(family) || !self[family].kinds(since: old[family]).isEmpty)
+            // Next hops come and go without another way, or a message.
+            supports(family)
+                && (!old.supports(family) || old.isMultipath(over: family) || !self[family].kinds(since: old[family]).isEmpty)
         }
     }
 
     /// Takes over the details, which are only read on change.
     package mutating func copyDetails(from old: NetworkPath) {
         for family in IPAddress.Family.allCases where supports(family) && old.supports(family) {
-            describe(family, metric: old[family].metric, prefixLength: old[family].prefixLength)
+            (self[family].metric, self[family].prefixLength) = (old[family].metric, old[family].prefixLength)
+            (self[family].isMultipath, self[family].partialReason) = (old[family].isMultipath, old[family].partialReason)
         }
     }
 }
@@ -335,6 +353,7 @@ extension FamilyPath {
             if old.interface != interface { kinds.insert(.interfaceChanged) }
             if old.gateway != gateway { kinds.insert(.gatewayChanged) }
             if old.source != source { kinds.insert(.sourceChanged) }
+            if old.partialReason != partialReason { kinds.insert(.reasonChanged) }
             return kinds
         }
     }

@@ -138,6 +138,8 @@ public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswerin
         return try result.get()
     }
 
+    package func watch(gateways: Set<IPAddress>) { (source as? any UnderlaySource)?.watch(gateways: gateways) }
+
     /// Returns the source if it answers questions about underlays.
     private func underlaySource() throws(ReachabilityError) -> any UnderlaySource {
         guard let source = source as? any UnderlaySource else {

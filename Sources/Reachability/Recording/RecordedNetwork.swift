@@ -136,6 +136,9 @@ public final class RecordedNetwork: HostResolving, UnderlaySource {
         try state.withLock { $0.answers.links(indices, forBatch: $0.isDelivering) }.get()
     }
 
+    /// Does nothing: the recording has the events that it has.
+    package func watch(gateways: Set<IPAddress>) {}
+
     /// Delivers one batch on the calling thread.
     private func play(_ window: ReplayState.Window, _ deliver: (NetworkEventBatch) -> Duration?) {
         state.withLock { state in

@@ -174,6 +174,10 @@ extension ByteWriter {
             append(id)
             append(isRemoval)
         case .netconf(let interface): append(interface) { $0.append($1) }
+        case .neighbour(let address, let interface, let answers):
+            append(address)
+            append(interface)
+            append(answers)
         case .overrun: break
         case .resumed(let time): append(time)
         case .host(let name, let answer):
@@ -249,6 +253,9 @@ extension ByteReader {
         case 11:
             let name = try text()
             return .host(name, try hostAnswer())
+        case 13:
+            let address = try address()
+            return .neighbour(address, interface: try integer(), answers: try flag())
         default: return nil
         }
     }
@@ -269,6 +276,7 @@ extension NetworkEvent.Payload {
         case .overrun: 9
         case .resumed: 10
         case .host: 11
+        case .neighbour: 13
         }
     }
 }

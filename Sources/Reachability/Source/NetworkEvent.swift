@@ -10,6 +10,7 @@ public struct NetworkEvent: Hashable, Sendable {
         case rule(isRemoval: Bool)
         case nexthop(id: UInt32, isRemoval: Bool)
         case netconf(interface: UInt32?)
+        case neighbour(IPAddress, interface: UInt32, answers: Bool)
         case overrun
         case resumed(after: Duration)
         case host(String, HostAnswer)
@@ -44,6 +45,10 @@ public struct NetworkEvent: Hashable, Sendable {
     }
     /// A sysctl changed (RTM_NEWNETCONF), of one interface or, with `nil`, of all.
     public static func netconf(interface: UInt32?) -> NetworkEvent { NetworkEvent(.netconf(interface: interface)) }
+    /// A neighbour answers, or does not answer any more (RTM_NEWNEIGH, NUD_REACHABLE and NUD_FAILED).
+    public static func neighbour(_ address: IPAddress, interface: UInt32, answers: Bool) -> NetworkEvent {
+        NetworkEvent(.neighbour(address, interface: interface, answers: answers))
+    }
     /// Events were lost (ENOBUFS, netlink(7), or a drop counter that moved), and the source read all that were left.
     public static let overrun = NetworkEvent(.overrun)
     /// The machine was suspended for a time.

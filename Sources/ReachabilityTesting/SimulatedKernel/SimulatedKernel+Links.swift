@@ -9,6 +9,8 @@ extension SimulatedKernel {
     ///   - isUp: `true` to set the link up at once.
     ///   - hasCarrier: `true` if the cable is in.
     ///   - isPointToPoint: `true` if the link has one peer (IFF_POINTOPOINT, netdevice(7)); by default `true` for tunnels.
+    /// A tunnel stands on ground, as ``ReachabilityMonitor/Configuration/tunnelsStandAlone`` says, if it is point-to-point.
+    ///
     /// - Returns: The index of the link. An index is never used again.
     @discardableResult
     public mutating func addLink(
@@ -21,9 +23,24 @@ extension SimulatedKernel {
             index: nextIndex, name: name, kind: kind, isUp: isUp, hasCarrier: isUp && hasCarrier,
             isPointToPoint: isPointToPoint ?? (kind == .tunnel))
         interface.operationalState = operationalState(of: interface)
+        if kind == .tunnel, interface.isPointToPoint { interface.underlay = .ground }
         links.append(Link(interface: interface, isPlugged: hasCarrier, isIPv6Disabled: sysctls.disablesIPv6))
         startIPv6(links.count - 1) { $0.announceLink($0.links.count - 1) }
         return interface.index
+    }
+
+    /// Sets what a link is made of and stands on, and announces it.
+    package mutating func setUnderlay(
+        _ name: String, _ underlay: NetworkInterface.Underlay = .none, linkKind: String = "", master: String? = nil
+    ) throws(SimulationError) {
+        let operation = "setUnderlay(\"\(name)\")"
+        let position = try position(of: name, for: operation)
+        var index: UInt32?
+        if let master { index = links[try self.position(of: master, for: operation)].interface.index }
+        links[position].interface.underlay = underlay
+        links[position].interface.linkKind = linkKind
+        links[position].interface.master = index
+        announceLink(position)
     }
 
     /// Removes a link, like `ip link del`.

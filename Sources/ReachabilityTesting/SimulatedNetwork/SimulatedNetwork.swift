@@ -67,6 +67,25 @@ public final class SimulatedNetwork: Sendable {
     public var isRunning: Bool { state.withLock { $0.run != nil } }
 }
 
+extension SimulatedNetwork: UnderlaySource {
+    /// Returns an answer from the model, which knows no neighbours and so no ports of bridges.
+    package func inspect(_ inspection: Inspection) throws(ReachabilityError) -> UInt32? {
+        guard case .ownRoute(let interfaces) = inspection else { return nil }
+        let routes = kernel.routes.filter { route in
+            route.type == .unicast && [0, route.family.bitWidth].contains(route.destination.length)
+        }
+        return interfaces.first { index in routes.contains { $0.nextHops.contains { $0.interface == index } } }
+    }
+
+    /// Does nothing: the model knows no neighbours.
+    package func watch(gateways: Set<IPAddress>) {}
+
+    /// Returns those of these links that exist.
+    package func links(_ indices: [UInt32]) throws(ReachabilityError) -> [NetworkInterface] {
+        kernel.interfaces.filter { indices.contains($0.index) }
+    }
+}
+
 extension SimulatedNetwork: ClockedSource {
     /// The simulation's clock.
     package var sourceClock: (any Clock<Duration>)? { clock }

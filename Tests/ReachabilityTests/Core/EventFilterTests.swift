@@ -42,7 +42,7 @@ import Testing
 
     @Test func onlyRoutesAreDropped() {
         let nothing = EventFilter(watching: [])
-        for type in (0...120) as ClosedRange<UInt16> where type != 24 && type != 25 {
+        for type in (0...120) as ClosedRange<UInt16> where ![24, 25, 28, 29].contains(type) {
             #expect(nothing.passes(RouteFrame.make("203.0.113.0/24", type: type)))
         }
         let route = RouteFrame.make("203.0.113.0/24")
@@ -61,6 +61,41 @@ import Testing
         #expect(!EventFilter(watching: Set(full)).passes(ipv4))
         let wide = EventFilter(watching: Set(full + [ip("10.0.1.0")]))
         #expect(wide.passes(ipv4) && !wide.passes(ipv6))
+    }
+
+    /// Only that a gateway in use fails or answers matters, not that its entry ages.
+    @Test func onlyGatewaysInUseMatter() {
+        let filter = EventFilter(watching: [], gateways: [ip("192.0.2.1"), ip("fe80::1")])
+        func frame(_ address: String, state: UInt16, type: UInt16 = 28) -> [UInt8] {
+            RouteFrame.neighbour(ip(address), state: state, type: type)
+        }
+        for gateway in ["192.0.2.1", "fe80::1"] {
+            #expect(filter.passes(frame(gateway, state: 0x20)) && filter.passes(frame(gateway, state: 0x02)))
+            for state in [0, 0x01, 0x04, 0x08, 0x10, 0x40, 0x80] as [UInt16] { #expect(!filter.passes(frame(gateway, state: state))) }
+            #expect(!filter.passes(frame(gateway, state: 0x20, type: 29)))
+        }
+        for other in ["192.0.2.2", "fe80::2", "0.0.0.0"] { #expect(!filter.passes(frame(other, state: 0x20))) }
+        #expect(!EventFilter(watching: []).passes(frame("192.0.2.1", state: 0x20)))
+    }
+
+    @Test func kernelMatchesModelForNeighbours() throws {
+        var generator = SeededGenerator(seed: .random(in: 0...(.max)))
+        let known = ["192.0.2.1", "192.0.2.2", "198.51.100.1", "fe80::1", "fe80::2", "2001:db8::1"].map(ip)
+        let filter = EventFilter(watching: Set(known.prefix(2)), gateways: Set(known[1...4]))
+        let pair = try FilteredPair(filter)
+        var passed = 0
+        for _ in 0..<4_000 {
+            let states: [UInt16] = [0x02, 0x20, 0x02, 0x20, .random(in: 0...0x80, using: &generator)]
+            var frame = RouteFrame.neighbour(
+                known.randomElement(using: &generator) ?? known[0], state: states.randomElement(using: &generator) ?? 0,
+                type: Int.random(in: 0..<9, using: &generator) == 0 ? 29 : 28)
+            if Int.random(in: 0..<9, using: &generator) == 0 { frame[16...].shuffle(using: &generator) }
+            let isExpected = filter.passes(frame)
+            let passes = try pair.passes(frame)
+            try #require(passes == isExpected, "\(generator.seed): \(frame)")
+            if passes { passed += 1 }
+        }
+        #expect((400...3_600).contains(passed), "\(generator.seed): \(passed)")
     }
 
     /// 64 addresses are the limit of both families, 65 exceed one of them.

@@ -50,14 +50,33 @@ struct RandomEntries {
     }
 
     mutating func interface() -> NetworkInterface {
-        NetworkInterface(
+        var interface = NetworkInterface(
             index: number(), name: text(), kind: .init(rawValue: text()), isUp: bool(), hasCarrier: bool(),
             isPointToPoint: bool(), operationalState: .init(rawValue: UInt8(below(7))) ?? .up, carrierChanges: number(),
             addresses: some(4) { $0.heldAddress() })
+        interface.alternativeNames = some(3) { $0.text() }
+        (interface.linkKind, interface.master) = (text(), maybe { $0.number() })
+        interface.underlay =
+            switch below(4) {
+            case 0: .none
+            case 1: .device(number())
+            case 2:
+                .remote(
+                    .init(
+                        address: address(), source: maybe { $0.address() }, interface: maybe { $0.number() },
+                        mark: maybe { $0.number() }, typeOfService: UInt8(below(256)), transport: transport()))
+            default: .ground
+            }
+        return interface
+    }
+
+    private mutating func inspection() -> Inspection {
+        bool() ? .ownRoute(among: some(3) { $0.number() }) : .port(bridge: number(), interface: number(), gateway: address())
     }
 
     mutating func event() -> NetworkEvent {
-        switch below(11) {
+        switch below(12) {
+        case 10: .neighbour(address(), interface: number(), answers: bool())
         case 0: .link(interface())
         case 1: .linkRemoved(index: number())
         case 2: .address(heldAddress(), interface: number())
@@ -95,18 +114,22 @@ struct RandomEntries {
     }
 
     mutating func query() -> RouteQuery {
-        RouteQuery(
+        var query = RouteQuery(
             to: address(), interface: maybe { $0.number() }, mark: maybe { $0.number() }, uid: maybe { $0.number() },
             source: [.unspecified, .address(address()), .selected][below(3)], transport: transport(),
             port: maybe { UInt16($0.below(1 << 16)) }, fibMatch: bool())
+        query.typeOfService = UInt8(below(256))
+        return query
     }
 
     mutating func verdict() -> RouteVerdict {
         guard bool() else { return .refused(errno: Int32(below(200)) - 50) }
-        return .route(
-            .init(
-                interface: number(), gateway: maybe { $0.address() }, source: maybe { $0.address() }, table: number(),
-                metric: maybe { $0.number() }, prefixLength: maybe { $0.below(129) }, isLocal: bool()))
+        var route = RouteVerdict.Route(
+            interface: number(), gateway: maybe { $0.address() }, source: maybe { $0.address() }, table: number(),
+            metric: maybe { $0.number() }, prefixLength: maybe { $0.below(129) }, isLocal: bool())
+        route.lifetime = maybe { $0.time() }
+        route.nextHops = some(3) { random in .init(interface: random.number(), gateway: random.maybe { $0.address() }) }
+        return .route(route)
     }
 
     mutating func scope() -> Scope {
@@ -129,6 +152,8 @@ struct RandomEntries {
         case 1: .interfaces(answer { random in random.some(4) { $0.interface() } })
         case 2: .route(query(), answer { $0.verdict() })
         case 3: .gap(lost: UInt64(number()))
+        case 5: .inspection(inspection(), answer { random in random.maybe { $0.number() } })
+        case 6: .links(some(3) { $0.number() }, answer { random in random.some(4) { $0.interface() } })
         case 4: .end(maybe { $0.error() })
         default: .batch(batch())
         }
@@ -136,7 +161,7 @@ struct RandomEntries {
 
     /// Returns an entry of a random kind, most often a batch.
     mutating func entry() -> RecordingEntry {
-        let content = content(below(8))
+        let content = content(below(10))
         if case .batch(let batch) = content { return RecordingEntry(content, now: batch.now.sinceBoot, wallTime: batch.wallTime) }
         return RecordingEntry(content, now: time(), wallTime: time())
     }

@@ -52,8 +52,9 @@ extension Transition {
     fileprivate var undescribed: Transition {
         var transition = self
         for family in IPAddress.Family.allCases {
-            transition.current.describe(family, metric: nil, prefixLength: nil)
-            transition.previous?.describe(family, metric: nil, prefixLength: nil)
+            (transition.current[family].metric, transition.current[family].prefixLength) = (nil, nil)
+            transition.previous?[family].metric = nil
+            transition.previous?[family].prefixLength = nil
         }
         return transition
     }

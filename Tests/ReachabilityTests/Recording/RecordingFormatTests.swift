@@ -14,11 +14,11 @@ import Testing
     }
 
     /// All later versions read these files: their bytes must not change.
-    @Test func versionTwoBytesAreStable() throws {
+    @Test func versionThreeBytesAreStable() throws {
         let batch = NetworkEventBatch([.linkRemoved(index: 7)], now: .seconds(1), wallTime: .seconds(2))
         let bytes = file([RecordingEntry(.batch(batch), now: .seconds(1), wallTime: .seconds(2))])
         let expected: [UInt8] =
-            [0x89, 0x52, 0x43, 0x48, 0x52, 0x0d, 0x0a, 0x1a, 2, 0, 0, 0] + little(Checksum.of(bytes.prefix(12)))
+            [0x89, 0x52, 0x43, 0x48, 0x52, 0x0d, 0x0a, 0x1a, 3, 0, 0, 0] + little(Checksum.of(bytes.prefix(12)))
             + [0xf7, 0x52, 2, 0, 50, 0, 0, 0] + [0x00, 0xca, 0x9a, 0x3b, 0, 0, 0, 0] + [0x00, 0x94, 0x35, 0x77, 0, 0, 0, 0]
             + little(Checksum.of(bytes[16..<40])) + little(Checksum.of(bytes[48...]))
             + [0] + Array(repeating: 0, count: 33) + [0] + [1, 0, 0, 0] + [2, 0] + [4, 0, 0, 0] + [7, 0, 0, 0] + [0]
@@ -51,6 +51,28 @@ import Testing
         #expect(first.events == [.linkRemoved(index: 7), .host("a", .failed(.notFound)), .host("a", .failed(.noAnswer))])
         #expect(first.now == .seconds(1) && first.impairment == nil)
         #expect(query == RouteQuery(to: ip("1.1.1.1"), mark: 7) && answer.result == .success(.refused(errno: 101)))
+    }
+
+    /// An interface of version 2 ends with the point-to-point flag, and a query with its port.
+    @Test func versionTwoBytesAreRead() throws {
+        var header: [UInt8] = [0x89, 0x52, 0x43, 0x48, 0x52, 0x0d, 0x0a, 0x1a, 2, 0, 0, 0]
+        header += little(Checksum.of(header))
+        func record(_ kind: UInt16, _ payload: [UInt8]) -> [UInt8] {
+            RecordingFormat.record(kind, now: .seconds(1), wallTime: .seconds(2), payload)
+        }
+        func text(_ text: String) -> [UInt8] { little(UInt32(text.utf8.count)) + text.utf8 }
+        let link = little(7) + text("eth0") + text("wired") + [1, 1, 6] + little(3) + little(0) + [0]
+        let lookup: [UInt8] = [4, 1, 1, 1, 1] + [0, 0, 0, 0] + [0] + [6] + [0] + [1, 1] + [0] + little(101)
+        let read = try decode(header + record(3, [1, 1] + little(2) + link + link) + record(4, lookup))
+        #expect(read.report.malformed == 0 && read.entries.count == 2)
+        guard case .interfaces(let dump)? = read.entries.first?.content,
+            case .route(let query, _)? = read.entries.last?.content
+        else {
+            Issue.record("\(read)")
+            return
+        }
+        let expected = NetworkInterface(index: 7, name: "eth0", carrierChanges: 3)
+        #expect(dump.result == .success([expected, expected]) && query == RouteQuery(to: ip("1.1.1.1")))
     }
 
     private func little(_ value: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) } }
@@ -173,11 +195,11 @@ import Testing
     @Test func laterVersionIsRejected() {
         var header = ByteWriter()
         for byte in RecordingFormat.magic { header.append(byte) }
-        header.append(UInt16(3))
+        header.append(UInt16(4))
         header.append(UInt16(0))
         header.append(Checksum.of(header.bytes))
         let bytes = header.bytes
         let error = #expect(throws: ReachabilityError.self) { _ = try decode(bytes) }
-        #expect(error?.operation.contains("version 3") == true && error?.code == .invalidRecording)
+        #expect(error?.operation.contains("version 4") == true && error?.code == .invalidRecording)
     }
 }

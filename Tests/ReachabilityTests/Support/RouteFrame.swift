@@ -18,6 +18,13 @@ enum RouteFrame {
             [(15, bytes(UInt32(254)))] + destination + [(4, bytes(UInt32(2)))])
     }
 
+    /// A message about a neighbour: struct ndmsg, NDA_DST and NDA_LLADDR.
+    static func neighbour(_ address: IPAddress, state: UInt16, type: UInt16 = 28) -> [UInt8] {
+        let fixed: [UInt8] = [address.family == .ipv4 ? 2 : 10, 0, 0, 0] + bytes(UInt32(2)) + bytes(state) + [0, 1]
+        let body = fixed + attribute(1, address.bytes) + attribute(2, [2, 0, 0, 0, 0, 1])
+        return bytes(UInt32(16 + body.count)) + bytes(type) + bytes(UInt16(0)) + bytes(UInt32(7)) + bytes(UInt32(0)) + body
+    }
+
     private static func attribute(_ type: UInt16, _ payload: [UInt8]) -> [UInt8] {
         bytes(UInt16(4 + payload.count)) + bytes(type) + payload + [UInt8](repeating: 0, count: -payload.count & 3)
     }
