@@ -152,5 +152,5 @@ extension Sequence<NetworkInterface> {
 
 extension NetworkInterface.Kind {
     /// True for hardware; unknown hardware is `other`.
-    fileprivate var isHardware: Bool { self != .tunnel && self != .virtual && self != .loopback }
+    package var isHardware: Bool { self != .tunnel && self != .virtual && self != .loopback }
 }

@@ -231,6 +231,8 @@ public struct FamilyPath: Hashable, Sendable {
     public var prefixLength: Int?
     /// True if ``reason`` was inferred from the interfaces: no lookup chose one, and none was refused for a reason.
     package var isInferred = false
+    /// The index of the interface that the deciding lookup chose and that cannot be used; `nil` if it chose none.
+    package var obstacle: UInt32?
 
     /// Makes a family's path, by default that of an unused family.
     public init(
