@@ -110,14 +110,17 @@ import Testing
             try network.pull("eth0")
         },
         Scene(
-            name: "of two, the kernel takes the better one", reason: .noCarrier,
+            name: "of several, the kernel takes the best one", reason: .noCarrier,
             missing: "carrier on eth0, whose route precedes the working one through wlan0", next: "sysctl net.ipv4.\(isIgnored)"
         ) { network in
-            try network.addLink("wwan0", kind: .cellular)
-            try network.addAddress("wwan0", "203.0.113.10/24")
-            try network.addRoute(to: "default", via: "203.0.113.1", dev: "wwan0", metric: 700)
-            try addWireless(network)
-            try network.addRoute(to: "default", via: "198.51.100.1", dev: "wlan0", metric: 600)
+            let devices: [(String, String, UInt32)] = [
+                ("wwan0", "203.0.113.10/24", 700), ("wlan0", "198.51.100.10/24", 600), ("usb0", "10.0.0.10/24", 800),
+            ]
+            for (name, address, metric) in devices {
+                try network.addLink(name)
+                try network.addAddress(name, address)
+                try network.addRoute(to: "default", dev: name, metric: metric)
+            }
             try network.pull("eth0")
         },
         Scene(
@@ -146,6 +149,41 @@ import Testing
             try addWireless(network)
             try network.addRoute(to: "default", via: "198.51.100.1", dev: "wlan0", metric: 600)
             try network.removeAddress("wlan0", "198.51.100.10/24")
+            try network.pull("eth0")
+        },
+        Scene(
+            name: "the spare's address is prohibited", reason: .noCarrier,
+            missing: "carrier on eth0: plug in the cable, or join a wireless network", next: "ip -details link show dev eth0"
+        ) { network in
+            try addWireless(network)
+            try network.addRoute(to: "default", via: "198.51.100.1", dev: "wlan0", metric: 600)
+            try network.addRule(.init(priority: 100, from: IPPrefix(Samples.address("198.51.100.10"), length: 32), .prohibit))
+            try network.pull("eth0")
+        },
+        Scene(
+            name: "a bound socket takes no spare", reason: .noCarrier,
+            missing: "carrier on eth0: plug in the cable, or join a wireless network", next: "ip -details link show dev eth0",
+            scope: bound("eth0")
+        ) { network in
+            try addWireless(network)
+            try network.addRoute(to: "default", via: "198.51.100.1", dev: "wlan0", metric: 600)
+            try network.pull("eth0")
+        },
+        Scene(
+            name: "the dead route is the one for the source", reason: .noCarrier,
+            missing: "carrier on eth0: plug in the cable, or join a wireless network", next: "ip -details link show dev eth0"
+        ) { network in
+            // Packets take the address of wwan0, for which there is only the dead route: ignoring it would leave none.
+            let source = IPPrefix(Samples.address("203.0.113.10"), length: 32)
+            try network.addLink("wwan0", kind: .cellular)
+            try network.addAddress("wwan0", "203.0.113.10/24")
+            try network.removeRoute(to: "default", via: "192.0.2.1")
+            try network.addRoute(to: "default", via: "203.0.113.1", dev: "wwan0")
+            try addWireless(network)
+            try network.addRoute(to: "default", via: "198.51.100.1", dev: "wlan0", metric: 600)
+            try network.addRoute(to: "default", via: "192.0.2.1", dev: "eth0", table: 100)
+            try network.addRule(.init(priority: 100, from: source, .lookup(table: 100)))
+            try network.addRule(.init(priority: 101, from: source, .unreachable))
             try network.pull("eth0")
         },
         Scene(
@@ -188,6 +226,17 @@ import Testing
             try network.pull("eth1")
         },
         Scene(
+            name: "each half through another dead port", reason: .noCarrier,
+            missing: "carrier on eth1: plug in the cable, or join a wireless network", next: "ip -details link show dev eth1"
+        ) { network in
+            for (name, half) in [("eth1", "128.0.0.0/1"), ("eth2", "0.0.0.0/1")] {
+                try network.addLink(name)
+                try network.addAddress(name, "198.51.100.1\(name.last ?? "0")/24")
+                try network.addRoute(to: half, dev: name)
+                try network.pull(name)
+            }
+        },
+        Scene(
             name: "shut down", reason: .adminDown, missing: "an interface that is set up: eth0 is shut down",
             next: "ip link set dev eth0 up"
         ) { network in try network.setUp("eth0", false) },
@@ -228,6 +277,14 @@ import Testing
             try network.removeAddress("eth0", "192.0.2.10/24")
         },
         Scene(
+            name: "no lease on two ports", reason: .noAddress,
+            missing: "an interface that leads there: eth0 has no usable address, eth1 has no usable address",
+            next: "ip link show; ip -4 route show table all"
+        ) { network in
+            try network.addLink("eth1")
+            try network.removeAddress("eth0", "192.0.2.10/24")
+        },
+        Scene(
             name: "duplicate address", reason: .noAddress,
             missing: "another address on eth0: another machine has 2001:db8::7, too", next: "ip -6 address show dev eth0",
             scope: far6
@@ -252,6 +309,22 @@ import Testing
             name: "default route lost", reason: .noRoute, missing: "a route that the rules select, such as a default route",
             next: "ip -4 route show table all; ip -4 rule show"
         ) { network in try network.removeRoute(to: "default", via: "192.0.2.1") },
+        Scene(
+            name: "default route lost, idle bridge of a container engine", reason: .noRoute,
+            missing: "a route that the rules select, such as a default route",
+            next: "ip -4 route show table all; ip -4 rule show"
+        ) { network in
+            try network.addLink("docker0", kind: .virtual, hasCarrier: false)
+            try network.removeRoute(to: "default", via: "192.0.2.1")
+        },
+        Scene(
+            name: "default route lost, another port without lease", reason: .noRoute,
+            missing: "a route that the rules select, such as a default route; eth1 has no usable address",
+            next: "ip link show; ip -4 route show table all; ip -4 rule show"
+        ) { network in
+            try network.addLink("eth1")
+            try network.removeRoute(to: "default", via: "192.0.2.1")
+        },
         Scene(
             name: "default to lo", reason: .noRoute,
             missing: "a route to another machine: this one leads to the loopback interface",

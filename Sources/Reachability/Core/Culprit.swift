@@ -2,8 +2,8 @@
 ///
 /// Pure.
 package enum Culprit: Hashable, Sendable {
-    /// This one stops at a layer: the deciding lookup chose it, the scope is bound to it, packets left through it before, or it alone
-    /// was connected or configured.
+    /// This one stops at a layer: the deciding lookup chose it, the scope is bound to it, packets left through it before, or it
+    /// alone is connected or configured.
     case interface(NetworkInterface, OfflineReason)
     /// Packets left through the interface of this name before, and it is gone.
     case gone(String)

@@ -22,6 +22,9 @@ import Testing
             try network.removeLink("wwan0")
             let (words, culprit) = try missing(monitor)
             #expect(words == "wwan0 is gone (adminDown)" && culprit == .gone("wwan0"))
+            try network.setUp("wan0", true)
+            try network.pull("wan0")
+            #expect(monitor.missing(for: .internet) == "wwan0 is gone (noCarrier)")
         }
     }
 
