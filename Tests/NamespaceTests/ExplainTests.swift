@@ -75,4 +75,53 @@ struct ExplainTests {
         #expect(text.output.contains(#"table \x1b]0;title\x07\u{202e}, metric 100, protocol \xff, scope global"#))
         #expect(text.output.unicodeScalars.allSatisfy { $0 == "\n" || (0x20...0x7e).contains($0.value) })
     }
+
+    // MARK: - Advice
+
+    /// Returns the last lines of `explain`: the missing layer, and the next step.
+    private func advice(_ network: CabledNetwork) async throws -> (missing: String, next: String) {
+        let text = try await Child.run([WatchCommand.path, "explain", "--netns", network.near.name], allowFailure: true).output
+        let lines = text.split(separator: "\n").suffix(2).map { line in
+            line.drop { $0 != " " }.drop { $0 == " " }.description
+        }
+        return try (#require(lines.first), #require(lines.last))
+    }
+
+    @Test func adviceForADeadRouteWorks() async throws {
+        let network = try await CabledNetwork.online()
+        try await network.addIPv6()
+        try await network.addIPv4(1, metric: 600)
+        try await network.addIPv6(1, metric: 600)
+        try await network.pull()
+        let advice = try await advice(network)
+        #expect(advice.missing == "carrier on cable0, whose route precedes the working one through cable1")
+        #expect(advice.next.hasPrefix("sysctl net.ipv4.") && advice.next.contains(" net.ipv6."))
+        try await Child.run(["ip", "netns", "exec", network.near.name] + advice.next.split(separator: " ").map(String.init))
+        for destination in ["198.41.0.4", "2001:7fd::1"] {
+            // The kernel marks the routes of a dead link up to a second after its carrier was lost (net/core/link_watch.c).
+            let wait = [WatchCommand.path, "wait", "--netns", network.near.name, "--to", destination, "--timeout", "20s"]
+            #expect(try await Child.run(wait, allowFailure: true).code == 0, "\(destination)")
+        }
+    }
+
+    @Test func ruleForBoundSocketsMakesNoSpare() async throws {
+        let network = try await CabledNetwork.online()
+        try await network.addIPv4(1, metric: 600)
+        try await network.near.ip(
+            """
+            route del default dev cable1
+            route add default via 198.51.100.1 dev cable1 table 200
+            rule add oif cable1 lookup 200
+            """)
+        try await network.pull()
+        #expect(try await advice(network).next == "ip -details link show dev cable0")
+    }
+
+    @Test func modemThatIsGoneLeavesNoInterfaceToMend() async throws {
+        let network = try await CabledNetwork.online()
+        try await network.near.ip("link del cable0")
+        let advice = try await advice(network)
+        #expect(advice.missing == "an interface that leads there: cable1 is shut down")
+        #expect(advice.next == "ip link show; ip -4 route show table all")
+    }
 }

@@ -20,7 +20,7 @@ struct ExplanationTests {
         let pinned = RouteQuery(to: Samples.address("1.1.1.1"))
         let route = RouteVerdict.Route(interface: 2, gateway: Samples.address("192.0.2.1"), source: Samples.address("192.0.2.10"))
         return Explanation(
-            scope: .internet, path: Samples.offline(), interfaces: [loopback, spare, cable],
+            scope: .internet, path: Samples.refused(by: cable), interfaces: [loopback, spare, cable],
             lookups: [
                 .init(query: query, verdict: .refused(errno: ENETUNREACH), match: nil, judgement: .noWay),
                 .init(
@@ -65,16 +65,6 @@ struct ExplanationTests {
         #expect(JSONValue.explanation(explanation).description.contains(#""notAsked":["64.6.64.6","45.90.28.0"]"#))
     }
 
-    @Test func chosenInterfaceIsTheOneToMend() {
-        var explanation = cableOut
-        // Another cable is out, too, and comes first.
-        explanation.interfaces.insert(NetworkInterface(index: 3, name: "eth1", hasCarrier: false), at: 0)
-        explanation.layers[3] = .noCarrier
-        explanation.lookups[1].isDecisive = true
-        explanation.path.ipv4 = FamilyPath(reason: .noCarrier)
-        #expect(explanation.interface(stoppingAt: .noCarrier)?.name == "eth0")
-    }
-
     @Test func jsonShowsEveryStep() {
         let line = JSONValue.explanation(cableOut).description
         #expect(line.hasPrefix(#"{"scope":"internet","path":{"status":"unsatisfied","reason":"noCarrier","#))
@@ -112,69 +102,9 @@ struct ExplanationTests {
     ])
     func everyReasonHasACommand(_ reason: OfflineReason, _ command: String) {
         let explanation = Explanation(
-            scope: .internet, path: Samples.offline(reason), interfaces: [Samples.cable], lookups: [], layers: [2: reason])
+            scope: .internet, path: Samples.refused(reason, by: Samples.cable), interfaces: [Samples.cable], lookups: [],
+            layers: [2: reason])
         #expect(Remedy(explanation)?.command == command)
-    }
-
-    /// A scene, and the words of what is missing.
-    struct Scene: Sendable {
-        var name: String
-        var reason: OfflineReason
-        var family = IPAddress.Family.ipv4
-        var interface = Samples.cable
-        var verdict = RouteVerdict.refused(errno: ENETUNREACH)
-        var missing: String
-
-        static let all: [Scene] = {
-            var tunnel = NetworkInterface(index: 2, name: "tun0", kind: .tunnel, hasCarrier: false)
-            tunnel.addresses = [.init(Samples.address("10.8.0.2"), prefixLength: 24)]
-            var duplicate = Samples.cable
-            duplicate.addresses = [.init(Samples.address("2001:db8::7"), prefixLength: 64, hasFailedDetection: true)]
-            var silent = Samples.cable
-            silent.addresses = [.init(Samples.address("fe80::7"), prefixLength: 64)]
-            var bare = Samples.cable
-            bare.addresses = []
-            return [
-                Scene(
-                    name: "cable out", reason: .noCarrier, missing: "carrier on eth0: plug in the cable, or join a wireless network"
-                ),
-                Scene(
-                    name: "VPN program gone", reason: .noCarrier, interface: tunnel,
-                    missing: "the program that holds tun0: it has ended"),
-                Scene(
-                    name: "duplicate address", reason: .noAddress, family: .ipv6, interface: duplicate,
-                    missing: "another address on eth0: another machine has 2001:db8::7, too"),
-                Scene(
-                    name: "IPv6 disabled", reason: .noAddress, family: .ipv6,
-                    missing: "IPv6 on eth0: disable_ipv6 is set, or the MTU is below 1280"),
-                Scene(
-                    name: "no router", reason: .noAddress, family: .ipv6, interface: silent,
-                    missing: "an address on eth0: does a router announce one?"),
-                Scene(
-                    name: "no lease", reason: .noAddress, interface: bare,
-                    missing: "an address on eth0: is a DHCP client running?"),
-                Scene(
-                    name: "default to lo", reason: .noRoute, verdict: .route(.init(interface: 1)),
-                    missing: "a route to another machine: this one leads to the loopback interface"),
-                Scene(
-                    name: "rule for main deleted", reason: .noRoute,
-                    missing: "a route that the rules select, such as a default route"),
-            ]
-        }()
-    }
-
-    @Test(arguments: Scene.all) func remedyFollowsFromTheScene(scene: Scene) {
-        let destination = Samples.address(scene.family == .ipv4 ? "198.51.100.7" : "2001:db8:7::7")
-        var path = Samples.offline(scene.reason)
-        path.ipv4 = FamilyPath(reason: scene.family == .ipv4 ? scene.reason : nil)
-        path.ipv6 = FamilyPath(reason: scene.family == .ipv6 ? scene.reason : nil)
-        var lookup = Explanation.Lookup(
-            query: RouteQuery(to: destination), verdict: scene.verdict, match: nil, judgement: .noWay)
-        lookup.isDecisive = true
-        let explanation = Explanation(
-            scope: .address(destination), path: path, interfaces: [loopback, scene.interface], lookups: [lookup],
-            layers: [2: scene.reason])
-        #expect(Remedy(explanation)?.missing == scene.missing, "\(scene.name)")
     }
 
     @Test func commandsUseTheFailingFamily() {
@@ -192,7 +122,7 @@ struct ExplanationTests {
                 query: RouteQuery(to: Samples.address($0)), verdict: .refused(errno: ENETUNREACH), match: nil,
                 judgement: .noWay)
         }
-        var path = Samples.offline(reason)
+        var path = Samples.refused(reason, by: Samples.cable)
         path.nameLookupFailure = failure
         let explanation = Explanation(
             scope: scope, path: path, interfaces: [Samples.cable], lookups: lookups.map { [$0] } ?? [], layers: [2: reason])
@@ -257,7 +187,8 @@ struct ExplanationTests {
     func commandsOmitNamesUnsafeInAShell(_ name: String) {
         let interface = NetworkInterface(index: 2, name: name, isUp: false)
         let explanation = Explanation(
-            scope: .internet, path: Samples.offline(.adminDown), interfaces: [interface], lookups: [], layers: [2: .adminDown])
+            scope: .internet, path: Samples.refused(.adminDown, by: interface), interfaces: [interface], lookups: [],
+            layers: [2: .adminDown])
         #expect(Remedy(explanation)?.command == "ip link show")
         let text = ExplanationText(explanation: explanation, style: TextStyle()).lines.joined()
         #expect(isHarmless(text))

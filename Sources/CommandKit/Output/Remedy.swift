@@ -11,54 +11,98 @@ package struct Remedy: Hashable {
     package init?(_ explanation: Explanation) {
         guard let reason = explanation.path.offlineReason else { return nil }
         let question = Question(explanation, reason)
-        let interface = explanation.interface(stoppingAt: reason)
-        let device = interface.map { Self.canBeTyped($0.name) ? " dev \($0.name)" : "" } ?? ""
+        let spares = explanation.lookups.filter(\.isSpare)
+        switch explanation.culprit {
+        case .interface(let dead, .noCarrier) where !spares.isEmpty:
+            missing = "carrier on \(dead.name), whose route precedes the working one\(Self.through(spares, explanation))"
+            // Lookups skip such routes then (fib_table_lookup, net/ipv4/fib_trie.c; find_match, net/ipv6/route.c).
+            command = "sysctl " + spares.map { Self.ignoringDeadRoutes($0.query.destination.family) }.joined(separator: " ")
+        case .interface(let interface, let layer):
+            (missing, command) = Self.words(layer, interface, explanation, question)
+        case .gone(let name):
+            (missing, command) = ("\(name), which led there: it is gone", "ip link show")
+        case .oneOf(let stops) where reason < .noRoute && !stops.isEmpty:
+            missing = "an interface that leads there: \(stops.facts())"
+            command = "ip link show; ip \(question.family) route show table all"
+        case .oneOf(let stops) where !stops.isEmpty:
+            let (words, next) = Self.words(reason, nil, explanation, question)
+            (missing, command) = ("\(words); \(stops.facts())", "ip link show; \(next)")
+        case .oneOf, nil:
+            (missing, command) = Self.words(reason, nil, explanation, question)
+        }
+    }
+
+    /// Returns the missing layer, of an interface if one is known, with a command.
+    private static func words(
+        _ layer: OfflineReason, _ interface: NetworkInterface?, _ explanation: Explanation, _ question: Question
+    ) -> (missing: String, command: String) {
+        let device = interface.map { canBeTyped($0.name) ? " dev \($0.name)" : "" } ?? ""
         let of = interface.map { " of \($0.name)" } ?? ""
-        let on = interface.map { " on \($0.name)" } ?? ""
-        switch reason {
+        let below = explanation.path.obstacle?.egress.map { ", below \($0.name)" } ?? ""
+        let on = interface.map { " on \($0.name)\(below)" } ?? ""
+        switch layer {
         case .noInterface:
-            missing =
+            let missing =
                 switch explanation.path.obstacle {
                 case .missing(let name): "an interface named \(name)"
                 case .loopback(let name): "another interface: \(name) is the loopback interface and reaches no other host"
                 default: explanation.path.obstacle?.description ?? "a network interface"
                 }
-            command = "ip link show"
+            return (missing, "ip link show")
         case .adminDown:
-            missing = "an interface that is set up\(interface.map { ": \($0.name) is shut down" } ?? "")"
-            command = device.isEmpty ? "ip link show" : "ip link set\(device) up"
+            return (
+                "an interface that is set up\(interface.map { ": \($0.name)\(below) is shut down" } ?? "")",
+                device.isEmpty ? "ip link show" : "ip link set\(device) up"
+            )
         case .noCarrier:
             // Only tun and tap devices lose their carrier, with the program that opened them (drivers/net/tun.c).
-            missing =
+            let missing =
                 interface?.kind == .tunnel
                 ? "the program that holds\(interface.map { " \($0.name)" } ?? " the tunnel"): it has ended"
                 : "carrier\(on): plug in the cable, or join a wireless network"
-            command = "ip -details link show\(device)"
+            return (missing, "ip -details link show\(device)")
         case .dormant:
-            missing = "the release\(of): it waits for 802.1X, a bond or the device below it"
-            command = "ip -details link show\(device)"
+            return (
+                "the release\(of): it waits for 802.1X, a bond or the device below it", "ip -details link show\(device)"
+            )
         case .noAddress:
-            missing = Self.missingAddress(on, interface, question)
-            command = "ip\(question.ownFamily.map { " \($0)" } ?? "") address show\(device)"
+            return (
+                missingAddress(on, interface, question),
+                "ip\(question.ownFamily.map { " \($0)" } ?? "") address show\(device)"
+            )
         case .addressTentative:
-            missing = "the end of duplicate address detection\(on): it takes about a second"
-            command = "ip -6 address show\(device)"
+            return ("the end of duplicate address detection\(on): it takes about a second", "ip -6 address show\(device)")
         case .unresolved:
-            (missing, command) = Self.lookingUp(explanation.scope.host, explanation.path.nameLookupFailure)
+            return lookingUp(explanation.scope.host, explanation.path.nameLookupFailure)
         case .unreachable, .prohibited, .blackhole:
-            missing = "a way around the \(Self.routeType(reason)) route or rule"
-            command =
-                "ip \(question.family) route show table all type \(Self.routeType(reason)); ip \(question.family) rule show"
-                + question.routeGet
+            return (
+                "a way around the \(routeType(layer)) route or rule",
+                "ip \(question.family) route show table all type \(routeType(layer)); ip \(question.family) rule show"
+                    + question.routeGet
+            )
         default:
-            missing =
+            let missing =
                 explanation.leadsToLoopback
                 ? "a route to another machine: this one leads to the loopback interface"
-                : reason == .noRoute ? "a route that the rules select, such as a default route" : reason.description
-            command =
+                : layer == .noRoute ? "a route that the rules select, such as a default route" : layer.description
+            return (
+                missing,
                 "ip \(question.family) route show table all\(question.device); ip \(question.family) rule show"
-                + question.routeGet
+                    + question.routeGet
+            )
         }
+    }
+
+    /// Returns the interfaces of working routes: ` through wlan0`.
+    private static func through(_ spares: [Explanation.Lookup], _ explanation: Explanation) -> String {
+        let indices = spares.compactMap(\.query.interface)
+        let names = explanation.interfaces.filter { indices.contains($0.index) }.map(\.name)
+        return " through \(names.joined(separator: " and "))"
+    }
+
+    /// Returns the setting that makes lookups of a family skip routes without carrier.
+    private static func ignoringDeadRoutes(_ family: IPAddress.Family) -> String {
+        "net.\(family == .ipv6 ? "ipv6" : "ipv4").conf.all.ignore_routes_with_linkdown=1"
     }
 
     /// Returns the missing address, by what stands in its place.
@@ -124,7 +168,7 @@ extension Remedy {
         init(_ explanation: Explanation, _ reason: OfflineReason) {
             let scope = explanation.scope
             let own: IPAddress.Family? = if case .address(let address) = scope.destination { address.family } else { nil }
-            let failing = own ?? explanation.failingFamily(reason)
+            let failing = own ?? explanation.path.failingFamily(reason)
             family = Remedy.option(failing)
             ownFamily = own.map(Remedy.option)
             let name = scope.interface.flatMap { Remedy.canBeTyped($0) ? $0 : nil }
@@ -146,14 +190,15 @@ extension Remedy {
 }
 
 extension Explanation {
-    /// Returns the family whose reason became the path's.
-    package func failingFamily(_ reason: OfflineReason) -> IPAddress.Family {
-        path.ipv4.reason == reason ? .ipv4 : .ipv6
+    /// The interface to mend; `nil` if none is missing.
+    package var culprit: Culprit? {
+        // An interface cannot mend a route that leads nowhere.
+        leadsToLoopback ? nil : Culprit(of: path, scope, to: lookups.map(\.query.destination), lostEgress, interfaces)
     }
 
     /// True if the route that decided leads to the loopback interface, although the destination is another machine.
     package var leadsToLoopback: Bool {
-        guard let reason = path.offlineReason, case .route(let route) = decisiveFailure(over: failingFamily(reason))?.verdict
+        guard let reason = path.offlineReason, case .route(let route) = decisiveFailure(over: path.failingFamily(reason))?.verdict
         else { return false }
         return !route.isLocal && interfaces.contains { $0.index == route.interface && $0.isLoopback }
     }
@@ -165,15 +210,5 @@ extension Explanation {
             if case .usable = lookup.judgement { return false }
             return true
         }
-    }
-
-    /// Returns the interface that stops at a layer: the one that the kernel chose, or else the likeliest.
-    package func interface(stoppingAt reason: OfflineReason) -> NetworkInterface? {
-        if let failure = decisiveFailure(over: failingFamily(reason)), case .route(let route) = failure.verdict,
-            failure.judgement == .refused(reason)
-        {
-            return interfaces.first { $0.index == route.interface }
-        }
-        return interfaces.filter { layers[$0.index] == reason && (scope.interface == nil || $0.name == scope.interface) }.likeliest
     }
 }

@@ -117,6 +117,7 @@ package struct PathEvaluator: Sendable {
             case .refused(let reason, let obstacle):
                 var refused = FamilyPath(reason: reason)
                 refused.obstacle = obstacle
+                if case .route(let route) = decision.verdict { refused.refusedInterface = route.interface }
                 return refused
             case .noWay:
                 var inferred = FamilyPath(reason: Self.missingLayer(decision.query.destination, scope, table))

@@ -164,6 +164,8 @@ package struct ScopeLevel: Equatable, Sendable {
     package private(set) var epoch: UInt64 = 0
     /// True if the path's details were read.
     package private(set) var isDescribed = true
+    /// The interface that packets left through until the last loss.
+    package private(set) var lostEgress: NetworkInterface.Identity?
     private var ipv4: Way?
     private var ipv6: Way?
 
@@ -187,6 +189,7 @@ package struct ScopeLevel: Equatable, Sendable {
         if let old = path {
             let wasSatisfied = old.isSatisfied
             change.lost = wasSatisfied && !isSatisfied
+            if change.lost { lostEgress = old.interface?.identity }
             change.blinked = wasSatisfied && isSatisfied && (hasBlinked(newIPv4) || hasBlinked(newIPv6))
             change.changedGround = Self.haveOtherGround(ipv4, newIPv4) || Self.haveOtherGround(ipv6, newIPv6)
             let advances =

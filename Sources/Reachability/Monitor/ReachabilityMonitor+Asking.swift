@@ -3,6 +3,8 @@ internal import Synchronization
 extension ReachabilityMonitor {
     /// The number of immediate attempts of a dump for a waiting caller; the last one is taken as it is (KernelNetwork).
     private static let dumpLimit = 6
+    /// The number of interfaces that are asked for a spare route.
+    private static let spareLimit = 16
 
     /// Looks up the path to a scope now; publishes nothing.
     ///
@@ -88,11 +90,62 @@ extension ReachabilityMonitor {
         var path = evaluator.path(
             for: scope, host: host.addresses, lookups.map { _ in decisions }, failure: host.failure, table)
         try read(RouteDetails(of: path, decisions), table, into: &path)
-        let layers = table.all.filter { !$0.isLoopback }.map { ($0.index, PathEvaluator.layer(of: $0, for: nil)) }
-        let ordered = steps.indices.sorted { (steps[$0].position, $0) < (steps[$1].position, $1) }
+        let order = steps.indices.sorted { (steps[$0].position, $0) < (steps[$1].position, $1) }
+        let ordered = order.map { steps[$0].lookup }
+        let spares = path.isSatisfied ? [] : spares(behind: ordered, scope, host, table)
         return Explanation(
-            scope: scope, path: path, interfaces: table.all, lookups: ordered.map { steps[$0].lookup },
-            layers: Dictionary(uniqueKeysWithValues: layers))
+            scope: scope, path: path, interfaces: table.all, lookups: ordered + spares,
+            layers: Explanation.layers(of: table, ordered),
+            lostEgress: state.withLock { $0.core.scopes[scope]?.level.lostEgress })
+    }
+
+    /// Returns the lookups that find working routes behind dead ones, one for each family at most.
+    ///
+    /// Each route is in the same table and for the same prefix as the dead one: others may be reached by rules that select by
+    /// source, or lead to another network. Around a dead tunnel packets would leave unencrypted, and a tunnel may need the dead
+    /// route itself.
+    private func spares(
+        behind lookups: [Explanation.Lookup], _ scope: Scope, _ host: Host, _ table: InterfaceTable
+    ) -> [Explanation.Lookup] {
+        var spares: [Explanation.Lookup] = []
+        for family in IPAddress.Family.allCases where scope.interface == nil {
+            let decisive = lookups.filter { $0.isDecisive && $0.query.destination.family == family }
+            guard let group = decisive.firstIndex(where: { $0.judgement == .refused(.noCarrier) }),
+                let first = lookups.first(where: { $0.query == decisive[group].query.from(.unspecified) }),
+                PathEvaluator.judge(first.verdict, to: first.query, table) == .refused(.noCarrier),
+                case .route(let dead) = first.match, table[dead.interface]?.kind != .tunnel
+            else { continue }
+            var batch = LookupBatch()
+            let interfaces = table.all.filter { $0.isUsable && !$0.isLoopback && $0.kind != .tunnel }.prefix(Self.spareLimit)
+            let bound = interfaces.map { interface in
+                var bound = scope
+                bound.interface = interface.name
+                return bound
+            }
+            for scope in bound {
+                batch.append(evaluator.lookups(for: scope, host: host.addresses, families: FamilySet(family), table) ?? [])
+            }
+            run(&batch, table)
+            var best: (lookup: Explanation.Lookup, metric: UInt32)?
+            for (place, scope) in bound.enumerated() {
+                // Without an answer, as in a sandbox that forbids bound sockets, there is no evidence.
+                guard let decisions = try? batch.decisions(about: place), group < decisions.count,
+                    evaluator.path(for: scope, host: host.addresses, decisions, table).supports(family)
+                else { continue }
+                let (query, verdict) = (decisions[group].query, decisions[group].verdict)
+                guard case .route(let entry) = try? source.routes(to: [query.from(.unspecified).matching]).first?.get(),
+                    (entry.table, entry.prefixLength) == (dead.table, dead.prefixLength)
+                else { continue }
+                let metric = entry.metric ?? 0
+                if let best, best.metric <= metric { continue }
+                let spare = Explanation.Lookup(
+                    query: query, verdict: verdict, match: try? match(query, verdict),
+                    judgement: PathEvaluator.judge(decisions[group], table), isSpare: true)
+                best = (spare, metric)
+            }
+            if let best { spares.append(best.lookup) }
+        }
+        return spares
     }
 
     /// Returns the table entry behind an answer; `nil` if there is none.
@@ -332,6 +385,8 @@ package struct Explanation: Sendable {
         package var isDecisive = false
         /// The members of the group that were not asked, because this one passes.
         package var notAsked: [IPAddress] = []
+        /// True if this answer shows a working route behind the one that decided.
+        package var isSpare = false
     }
 
     package var scope: Scope
@@ -340,6 +395,21 @@ package struct Explanation: Sendable {
     package var lookups: [Lookup]
     /// The missing layer of each interface but the loopback device, by index; `noRoute` if none is missing.
     package var layers: [UInt32: OfflineReason]
+    /// The interface that packets left through until a running monitor saw the loss.
+    package var lostEgress: NetworkInterface.Identity?
+
+    /// Returns the missing layers; an interface that packets leave through lacks none, whatever addresses it has itself.
+    fileprivate static func layers(of table: InterfaceTable, _ lookups: [Lookup]) -> [UInt32: OfflineReason] {
+        var layers: [UInt32: OfflineReason] = [:]
+        for interface in table.all where !interface.isLoopback {
+            layers[interface.index] = PathEvaluator.layer(of: interface, for: nil)
+        }
+        for lookup in lookups {
+            guard case .route(let route) = lookup.verdict, case .usable = lookup.judgement, !route.isLocal else { continue }
+            layers[route.interface] = .noRoute
+        }
+        return layers
+    }
 }
 
 extension ReachabilityMonitor {
@@ -347,22 +417,24 @@ extension ReachabilityMonitor {
     ///
     /// `nil` if no layer is missing. Makes no request. Interface names are escaped.
     package func missing(for scope: Scope) -> String? {
-        let (path, table) = state.withLock { ($0.core.path(scope), $0.core.table) }
+        let (path, table, host, lost) = state.withLock { state in
+            (
+                state.core.path(scope), state.core.table, scope.host.flatMap { state.core.addresses(ofHost: $0) } ?? [],
+                state.core.scopes[scope]?.level.lostEgress
+            )
+        }
         guard let path, path.status != .unknown else { return "not known yet" }
         guard let reason = path.offlineReason else { return nil }
         if let obstacle = path.obstacle { return "\(escapedForTerminal(obstacle.description)) (\(reason.rawValue))" }
         if let failure = path.nameLookupFailure { return "\(failure) (\(reason.rawValue))" }
-        let culprit = table.all.filter { interface in
-            !interface.isLoopback && interface.isMeant(by: scope) && PathEvaluator.layer(of: interface, for: nil) == reason
-        }.likeliest
-        let name = (culprit?.name ?? scope.interface).map(escapedForTerminal) ?? "the interface"
-        let sentence =
-            switch reason {
-            case .noInterface: "there is no interface"
-            case .noRoute: "no route leads there"
-            case ..<OfflineReason.noRoute: "\(name) \(reason.predicate)"
-            default: reason.description
-            }
-        return "\(sentence) (\(reason.rawValue))"
+        let destinations = evaluator.groups(of: scope, host: host).map { $0[0] }
+        return switch Culprit(of: path, scope, to: destinations, lost, table.all) {
+        case .interface(let interface, let layer):
+            "\(layer.sentence(about: escapedForTerminal(interface.name))) (\(layer.rawValue))"
+        case .gone(let name): "\(escapedForTerminal(name)) is gone (\(reason.rawValue))"
+        case .oneOf(let stops) where reason < .noRoute && !stops.isEmpty:
+            "\(stops.facts(escapedForTerminal)) (\(reason.rawValue))"
+        case .oneOf, nil: "\(reason.sentence(about: "the interface")) (\(reason.rawValue))"
+        }
     }
 }

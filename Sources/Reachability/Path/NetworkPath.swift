@@ -53,6 +53,16 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
             }
         }
 
+        /// The interface that packets would leave through.
+        package var egress: NetworkInterface.Identity? {
+            switch self {
+            case .missing, .loopback: nil
+            case .below(let upper, _, _): upper
+            case .remote(let tunnel, _, _, _), .ground(let tunnel, _, _): tunnel
+            case .port(let bridge, _, _, _): bridge
+            }
+        }
+
         /// The interface to mend, if the lookup's own is not it.
         package var culprit: NetworkInterface.Identity? {
             switch self {
@@ -283,6 +293,8 @@ public struct FamilyPath: Hashable, Sendable {
     package var obstacle: NetworkPath.Obstacle?
     /// The indices of the interfaces that the egress tunnel stands on; empty for any other egress.
     package var ground: [UInt32] = []
+    /// The index of the interface that the deciding lookup chose and that cannot be used; `nil` if it chose none.
+    package var refusedInterface: UInt32?
 
     /// Makes a family's path, by default that of an unused family.
     public init(

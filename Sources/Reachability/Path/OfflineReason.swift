@@ -66,7 +66,7 @@ public struct OfflineReason: RawRepresentable, Hashable, Sendable, Comparable, C
         case .noCarrier: "has no carrier"
         case .dormant: "is dormant"
         case .noAddress: "has no usable address"
-        case .addressTentative: "has an address that is still being checked for duplicates"
+        case .addressTentative: "still checks its address for duplicates"
         default: "has no route"
         }
     }

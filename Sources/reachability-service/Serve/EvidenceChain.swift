@@ -72,9 +72,9 @@ struct EvidenceChain: Hashable {
     private static func interface(of explanation: Explanation) -> NetworkInterface? {
         let path = explanation.path
         if let own = path.interface { return explanation.interfaces.first { $0.index == own.index } ?? own }
-        if let reason = path.offlineReason, let culprit = explanation.interface(stoppingAt: reason) { return culprit }
+        if case .interface(let interface, _) = explanation.culprit { return interface }
         // The lookups failed above the interfaces: the one that got furthest.
-        return explanation.interface(stoppingAt: .noRoute)
+        return explanation.interfaces.filter { explanation.layers[$0.index] == .noRoute }.likeliest
     }
 
     private static func detail(of link: Link, _ interface: NetworkInterface?, _ explanation: Explanation) -> String {

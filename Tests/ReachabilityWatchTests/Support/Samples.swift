@@ -32,6 +32,13 @@ enum Samples {
         NetworkPath(status: .unsatisfied, offlineReason: reason, ipv4: .init(reason: reason), ipv6: .init(reason: reason))
     }
 
+    /// Returns a path whose lookups chose an interface that cannot be used.
+    static func refused(_ reason: OfflineReason = .noCarrier, by interface: NetworkInterface) -> NetworkPath {
+        var path = offline(reason)
+        (path.ipv4.refusedInterface, path.ipv6.refusedInterface) = (interface.index, interface.index)
+        return path
+    }
+
     static func baseline(_ path: NetworkPath, at: Duration = .seconds(100)) -> Transition {
         Transition(
             sequence: 0, epoch: 1, previous: nil, current: path, kinds: [], cause: Cause(.started, "watching began"),
