@@ -43,9 +43,9 @@ import Testing
 
     @Test func everyGroupCanBeJoined() throws {
         let socket = try Socket()
-        // RTNLGRP_LINK, IPV4_ IFADDR, ROUTE, RULE, IPV6_ IFADDR, ROUTE, RULE, IPV4_NETCONF, IPV6_NETCONF, NEXTHOP.
+        // RTNLGRP_LINK, IPV4_ IFADDR, ROUTE, RULE, IPV6_ IFADDR, ROUTE, RULE, IPV4_NETCONF, IPV6_NETCONF, NEXTHOP, NEIGH.
         let groups = Array(UnsafeBufferPointer(start: cnl_groups(), count: cnl_group_count()))
-        #expect(Set(groups) == [1, 5, 7, 8, 9, 11, 19, 24, 25, 32] && groups.count == 10)
+        #expect(Set(groups) == [1, 3, 5, 7, 8, 9, 11, 19, 24, 25, 32] && groups.count == 11)
         for group in groups { #expect(cnl_join(socket.handle, group) == 0) }
         for group in [0, 100_000, .max] as [UInt32] { #expect(cnl_join(socket.handle, group) == -EINVAL) }
     }

@@ -6,10 +6,11 @@ import Testing
 /// What interfaces stand on, with real devices; packets tell who is right.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct UnderlayTests {
-    /// Returns true if an address of the far end answers a packet.
+    /// Returns true if an address of the far end answers a packet: it refuses a connection.
     private func isAnswered(_ network: CabledNetwork, _ address: String = "1.1.1.1") async throws -> Bool {
-        let ping = ["ip", "netns", "exec", network.near.name, "ping", "-c", "1", "-W", "1", address]
-        return try await Child.run(ping, allowFailure: true).code == 0
+        let connect = "timeout 1 bash -c '< /dev/tcp/\(address)/9'"
+        return try await Child.run(["ip", "netns", "exec", network.near.name, "bash", "-c", connect], allowFailure: true)
+            .output.contains("refused")
     }
 
     /// A machine whose far end holds an address of the internet.

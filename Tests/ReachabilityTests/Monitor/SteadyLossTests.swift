@@ -56,11 +56,15 @@ import Testing
             for _ in 0..<2 { network.loseEvents { _ in } }
             clock.advance(by: .milliseconds(50))
             #expect(monitor.health.mode == .live)
-            // Lookups still succeed without a carrier. The last dump was the second: the next one is 100 ms away.
+            // Later evaluations would read the link again, and find it first.
+            clock.advance(by: .seconds(1))
+            // Lookups still succeed without a carrier.
+            for _ in 0..<2 { network.loseEvents { _ in } }
+            clock.advance(by: .milliseconds(50))
             try network.loseEvents { try $0.pull("eth0") }
-            clock.advance(by: .milliseconds(99))
-            #expect(monitor.path.isSatisfied && monitor.health.mode == .resyncing)
             clock.advance(by: .milliseconds(1))
+            #expect(monitor.path.isSatisfied && monitor.health.mode == .resyncing)
+            clock.advance(by: .milliseconds(99))
             let loss = try await raw.next()
             #expect(loss.kinds == [.offline, .resynced] && loss.cause.kind == .eventsLost)
             #expect(monitor.health.mode == .live && monitor.health.missedByEvents == 0)
