@@ -39,7 +39,7 @@ package struct EventCounts: Hashable, Sendable {
             case .rule: rules &+= 1
             case .nexthop: nexthops &+= 1
             case .netconf: netconfs &+= 1
-            case .overrun, .resumed, .host: break
+            case .overrun, .resumed, .host, .resolverChanged: break
             }
         }
     }

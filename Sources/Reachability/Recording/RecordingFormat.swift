@@ -11,7 +11,9 @@ package enum RecordingFormat {
     /// The earliest supported version.
     package static let earliestVersion: UInt16 = 1
     /// The version of additions that earlier readers skip.
-    package static let minorVersion: UInt16 = 0
+    ///
+    /// Version 2.1 added changes of the resolver's files.
+    package static let minorVersion: UInt16 = 1
     /// The size of the file's header: magic, versions, checksum of both.
     package static let headerSize = 16
 

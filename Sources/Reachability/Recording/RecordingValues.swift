@@ -179,6 +179,7 @@ extension ByteWriter {
         case .host(let name, let answer):
             append(name)
             append(answer)
+        case .resolverChanged(let file): append(file)
         }
     }
 
@@ -249,6 +250,7 @@ extension ByteReader {
         case 11:
             let name = try text()
             return .host(name, try hostAnswer())
+        case 12: return .resolverChanged(file: try text())
         default: return nil
         }
     }
@@ -269,6 +271,7 @@ extension NetworkEvent.Payload {
         case .overrun: 9
         case .resumed: 10
         case .host: 11
+        case .resolverChanged: 12
         }
     }
 }

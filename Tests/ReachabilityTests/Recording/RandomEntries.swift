@@ -57,7 +57,7 @@ struct RandomEntries {
     }
 
     mutating func event() -> NetworkEvent {
-        switch below(11) {
+        switch below(12) {
         case 0: .link(interface())
         case 1: .linkRemoved(index: number())
         case 2: .address(heldAddress(), interface: number())
@@ -72,6 +72,7 @@ struct RandomEntries {
         case 7: .netconf(interface: maybe { $0.number() })
         case 8: .overrun
         case 9: .host(text(), below(2) == 0 ? .addresses(some(3) { $0.address() }) : .failed(failure()))
+        case 10: .resolverChanged(file: text())
         default: .resumed(after: time())
         }
     }
