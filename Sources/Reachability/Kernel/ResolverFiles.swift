@@ -60,7 +60,7 @@ struct ResolverFiles: ~Copyable {
         guard descriptor >= 0 else { return }
         // As for sockets: a copy of the descriptor would keep the entry (epoll(7), questions and answers, 6).
         _ = cnl_epoll_remove(epoll, descriptor)
-        cnl_close_descriptor(descriptor)
+        Glibc.close(descriptor)
     }
 
     /// Begins to watch, unless it watches already: a host was looked up.
@@ -72,7 +72,10 @@ struct ResolverFiles: ~Copyable {
         // IN_CLOEXEC and IN_NONBLOCK have the values of these (inotify_init(2)).
         let opened = inotify_init1(O_CLOEXEC | O_NONBLOCK)
         guard opened >= 0 else { return }
-        guard (try? epoll.add(opened, at: bit)) != nil else { return cnl_close_descriptor(opened) }
+        guard (try? epoll.add(opened, at: bit)) != nil else {
+            Glibc.close(opened)
+            return
+        }
         (descriptor, self.epoll) = (opened, epoll.descriptor)
         files = look()
     }
@@ -94,7 +97,7 @@ struct ResolverFiles: ~Copyable {
     private mutating func close() {
         guard descriptor >= 0 else { return }
         _ = cnl_epoll_remove(epoll, descriptor)
-        cnl_close_descriptor(descriptor)
+        Glibc.close(descriptor)
         (descriptor, watches, files) = (-1, [], [])
     }
 
