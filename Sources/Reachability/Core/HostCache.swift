@@ -8,8 +8,9 @@ package struct HostCache: Sendable {
     ///
     /// The last one is short: each host belongs to a watched scope, so that a caller waits for it.
     package static let (firstRetry, lastRetry) = (Duration.seconds(1), Duration.seconds(15))
-    /// The pause between the change of a resolver's file and the lookup: editors delete or truncate a file before they write it, and
-    /// a hosts file without its lines would be the loss of a host.
+    /// The pause between the change of a resolver's file and the lookup.
+    ///
+    /// Editors delete a file before they write it, and a hosts file without its lines would mean the loss of a host.
     package static let rewriteTime = Duration.milliseconds(100)
     /// The number of a host's addresses that are used: each costs a route lookup.
     package static let addressLimit = 16
@@ -119,7 +120,7 @@ package struct HostCache: Sendable {
         }
     }
 
-    /// Returns the file whose change the next answer follows; `nil` without one, or if the lookup under way began before the change.
+    /// Returns the file whose change the next answer follows; `nil` without one, or if the lookup began before the change.
     package func changedFile(of name: String) -> String? {
         entries[name].flatMap { $0.repeatFrom == nil ? $0.changedFile : nil }
     }

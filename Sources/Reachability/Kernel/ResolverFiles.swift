@@ -173,7 +173,9 @@ struct ResolverFiles: ~Copyable {
     /// Returns the target of a symbolic link; `nil` for anything else.
     private static func target(of path: String) -> String? {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
-            guard let start = buffer.baseAddress, case let count = readlink(path, start, buffer.count), count >= 0 else { return nil }
+            guard let start = buffer.baseAddress else { return nil }
+            let count = readlink(path, start, buffer.count)
+            if count < 0 { return nil }
             return String(decoding: UnsafeRawBufferPointer(start: start, count: count), as: UTF8.self)
         }
     }

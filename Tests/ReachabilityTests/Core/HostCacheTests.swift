@@ -105,7 +105,7 @@ struct HostCacheTests {
         #expect(cache.dueHosts(at: now + .milliseconds(100), isWorthwhile: isWorthwhile) == [name])
         #expect(!cache.take(.failed(.refused), of: name, at: now + .milliseconds(100)))
         let next = cache.next(isWorthwhile: isWorthwhile)
-        #expect(next == (isWorthwhile ? now + .milliseconds(1100) : nil), "pauses begin anew, and offline they are endless")
+        #expect(next == (isWorthwhile ? now + .milliseconds(1100) : nil), "the first pause again; offline it is endless")
     }
 
     @Test func fileThatIsRewrittenInStepsIsReadOnce() {

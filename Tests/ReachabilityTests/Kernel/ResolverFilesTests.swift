@@ -62,7 +62,8 @@ struct ResolverFilesTests {
         return reports
     }
 
-    @Test(arguments: ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf"]) func eachWayToChangeAFileIsReported(path: String) throws {
+    @Test(arguments: ["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf"])
+    func eachWayToChangeAFileIsReported(path: String) throws {
         let file = String(path.dropFirst())
         let reports = try reports(
             in: Root(),
@@ -77,7 +78,8 @@ struct ResolverFilesTests {
         #expect([0, 2, 3, 4, 5].map { reports[$0] } == Array(repeating: [path], count: 5))
     }
 
-    @Test(arguments: ["/run/stub/resolv.conf", "../run/stub/../stub/./resolv.conf"]) func targetsOfLinksAreWatched(target: String) throws {
+    @Test(arguments: ["/run/stub/resolv.conf", "../run/stub/../stub/./resolv.conf"])
+    func targetsOfLinksAreWatched(target: String) throws {
         let reports = try reports(
             in: Root(),
             prepare: {
@@ -105,7 +107,8 @@ struct ResolverFilesTests {
         let reports = try reports(
             in: Root(), prepare: { try $0.link("etc/resolv.conf", to: "/run/late/deep/resolv.conf") },
             [
-                { try $0.make("run/late") }, { try $0.make("run/late/deep") }, { try $0.write("1", to: "run/late/deep/resolv.conf") },
+                { try $0.make("run/late") }, { try $0.make("run/late/deep") },
+                { try $0.write("1", to: "run/late/deep/resolv.conf") },
                 { try $0.remove("run/late") },
                 { try $0.make("run/systemd/resolve") }, { try $0.write("2", to: "run/systemd/resolve/resolv.conf") },
             ])
