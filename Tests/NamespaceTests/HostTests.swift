@@ -64,7 +64,9 @@ struct HostTests {
 
     private func findHost(when name: String, in sandbox: Sandbox? = nil) async throws {
         let (_, path, change) = try #require(Self.changes.first { $0.name == name })
-        let network = try await CabledNetwork.online()
+        let network = try await CabledNetwork()
+        try await network.stopAddressGeneration()
+        try await network.addIPv4()
         let server = try await NameServer.start(at: "192.0.2.10", in: network.near, finding: "192.0.2.7")
         defer { server.stop() }
         server.begin()

@@ -532,7 +532,7 @@ package struct MonitorCore: Sendable {
         let published = scopes.values[place].publish(
             path, change, resynced: schedule.losses.explainsChanges, at: now, wallTime: evaluation.wallTime
         ) {
-            log.best(from: change.old, to: path) ?? (change.wasRequested ? .request : .audit)
+            log.best(from: change.old, to: path, host: scope.host) ?? (change.wasRequested ? .request : .audit)
         }
         if published.raw != nil {
             if scope == .internet {
