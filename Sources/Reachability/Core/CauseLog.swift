@@ -24,12 +24,15 @@ package struct CauseLog: Equatable, Sendable {
     }
 
     /// Returns the best explanation of a change of a path; the latest one of equals.
-    package func best(from old: NetworkPath?, to new: NetworkPath) -> Cause? {
+    ///
+    /// - Parameter host: the name of the scope's host; answers about others explain nothing.
+    package func best(from old: NetworkPath?, to new: NetworkPath, host: String? = nil) -> Cause? {
         // The common case.
-        if events.count == 1 { return events[0].cause }
+        if events.count == 1, events[0].host == nil { return events[0].cause }
         let change = PathChange(from: old, to: new)
         var (best, bestScore) = (Int?.none, 0)
         for index in events.indices {
+            if let name = events[index].host, name != host { continue }
             let score = change.score(events[index])
             if score >= bestScore { (best, bestScore) = (index, score) }
         }
@@ -59,6 +62,8 @@ private struct PathChange {
     private let wasSatisfied: Bool
     private let isSatisfied: Bool
     private let isRefused: Bool
+    /// True if only the name has got, or lost, its addresses.
+    private let isOfName: Bool
     /// True if the path or one of its families was lost, false if one was gained; `nil` for neither and for both.
     private let isLoss: Bool?
     // The way before explains a loss, the way now a gain.
@@ -69,6 +74,7 @@ private struct PathChange {
         wasSatisfied = old?.isSatisfied ?? false
         isSatisfied = new.isSatisfied
         isRefused = new.isRefused
+        isOfName = (old?.offlineReason == .unresolved && new.isSatisfied) || (wasSatisfied && new.offlineReason == .unresolved)
         let families = IPAddress.Family.allCases.map { (before: old?.supports($0) ?? false, after: new.supports($0)) }
         let (hasLost, hasGained) = (families.contains { $0.before && !$0.after }, families.contains { !$0.before && $0.after })
         isLoss =
@@ -78,6 +84,7 @@ private struct PathChange {
     }
 
     func score(_ event: InterpretedEvent) -> Int {
+        if isOfName && event.host != nil { return .max }
         let weight = event.weight(
             concernsEgress: event.interface.map { before.leaves(through: $0.index) || after.leaves(through: $0.index) } ?? false,
             concernsSource: { before.comes(from: $0) || after.comes(from: $0) })
@@ -104,6 +111,9 @@ extension InterpretedEvent {
         case .rule, .netconf, .overrun, .resumed, .host: nil
         }
     }
+
+    /// The name of a host that was looked up.
+    fileprivate var host: String? { if case .host(let name, _, _) = kind { name } else { nil } }
 
     fileprivate var isRoute: Bool { if case .route = kind { true } else { false } }
 

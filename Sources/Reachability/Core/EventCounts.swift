@@ -42,7 +42,7 @@ package struct EventCounts: Hashable, Sendable {
             case .nexthop: nexthops &+= 1
             case .netconf: netconfs &+= 1
             case .neighbour: neighbours &+= 1
-            case .overrun, .resumed, .host: break
+            case .overrun, .resumed, .host, .resolverChanged: break
             }
         }
     }

@@ -65,6 +65,8 @@ package struct InterfaceTable: Equatable, Sendable {
         case .overrun: return InterpretedEvent(.overrun)
         case .resumed(let time): return InterpretedEvent(.resumed(after: time))
         case .host(let name, let answer): return InterpretedEvent(.host(name, answer))
+        // Only its answers can change a path.
+        case .resolverChanged: return nil
         }
     }
 

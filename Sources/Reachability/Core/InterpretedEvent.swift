@@ -20,7 +20,8 @@ package struct InterpretedEvent: Equatable, Sendable {
         case neighbour(IPAddress, answers: Bool)
         case overrun
         case resumed(after: Duration)
-        case host(String, HostAnswer)
+        /// The answer of a lookup, with the file of the resolver that changed before it.
+        case host(String, HostAnswer, after: String? = nil)
     }
 
     package var kind: Kind
@@ -95,10 +96,14 @@ package struct InterpretedEvent: Equatable, Sendable {
         case .neighbour(let address, let answers): return "gateway \(address) \(answers ? "answers again" : "does not answer")"
         case .overrun: return "events were lost and everything was read again"
         case .resumed(let time): return "the machine was suspended for \(time.words)"
-        case .host(let name, .addresses(let addresses)):
-            let list = addresses.map(\.description).joined(separator: ", ")
-            return "\(name) has the address\(addresses.count == 1 ? "" : "es") \(list)"
-        case .host(let name, .failed(let failure)): return "\(name): \(failure)"
+        case .host(let name, let answer, let file):
+            let change = file.map { ", after \($0) changed" } ?? ""
+            switch answer {
+            case .addresses(let addresses):
+                let list = addresses.map(\.description).joined(separator: ", ")
+                return "\(name) has the address\(addresses.count == 1 ? "" : "es") \(list)\(change)"
+            case .failed(let failure): return "\(name): \(failure)\(change)"
+            }
         }
     }
 }

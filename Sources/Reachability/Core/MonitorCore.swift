@@ -403,8 +403,10 @@ package struct MonitorCore: Sendable {
         // In their places: an event has room for a whole interface.
         for position in events.indices {
             if case .route(let change) = events[position].payload, !index.isConcerned(by: change.destination) { continue }
-            guard let event = table.apply(events[position].payload), isNews(event) else { continue }
-            if case .host(let name, let answer) = event.kind {
+            if case .resolverChanged(let file) = events[position].payload { hosts.noteResolverChange(file, at: now) }
+            guard var event = table.apply(events[position].payload), isNews(event) else { continue }
+            if case .host(let name, let answer, _) = event.kind {
+                event.kind = .host(name, answer, after: hosts.changedFile(of: name))
                 guard hosts.take(answer, of: name, at: now) else { continue }
                 noteAddresses(of: [name])
             }
@@ -642,7 +644,7 @@ package struct MonitorCore: Sendable {
         let published = scopes.values[place].publish(
             path, change, resynced: schedule.losses.explainsChanges, at: now, wallTime: evaluation.wallTime
         ) {
-            log.best(from: change.old, to: path) ?? (change.wasRequested ? .request : .audit)
+            log.best(from: change.old, to: path, host: scope.host) ?? (change.wasRequested ? .request : .audit)
         }
         if published.raw != nil {
             if scope == .internet {

@@ -14,10 +14,14 @@ struct ReaderContext: Sendable {
     let filter = SocketFilter()
     let dumpFailures = DumpFailures()
     let resolver: HostResolver
+    /// The folder of ``ResolverFiles``.
+    let resolverRoot: String
 
-    init(namespace: String?, receiveBuffer: UInt32, clock: KernelClock, inherited: InheritedSocket? = nil) {
+    init(
+        namespace: String?, receiveBuffer: UInt32, clock: KernelClock, inherited: InheritedSocket? = nil, resolverRoot: String = ""
+    ) {
         (self.namespace, self.receiveBuffer, self.clock) = (namespace, receiveBuffer, clock)
-        self.inherited = inherited
+        (self.inherited, self.resolverRoot) = (inherited, resolverRoot)
         let wakeUp = EventFD()
         self.wakeUp = wakeUp
         executor = ReaderExecutor { wakeUp.interrupt() }
@@ -49,6 +53,7 @@ struct EventReader: ~Copyable {
         static let batchIsRequested = Awakening(rawValue: 1 << 1)
         static let clockWasSet = Awakening(rawValue: 1 << 2)
         static let timeIsUp = Awakening(rawValue: 1 << 3)
+        static let filesChanged = Awakening(rawValue: 1 << 4)
     }
 
     private let context: ReaderContext
@@ -59,12 +64,16 @@ struct EventReader: ~Copyable {
     private var suspension: Suspension
     private var detector = LossDetector()
     private var coalescing = ReadCoalescing()
+    private var resolverFiles: ResolverFiles
+    /// The number of lookups of hosts that are known to ``resolverFiles``.
+    private var lookups = 0
     /// The number of datagrams since the rate was last measured.
     private var datagrams = 0
 
     init(_ context: ReaderContext) throws(ReachabilityError) {
         self.context = context
         suspension = Suspension(total: context.clock.suspended)
+        resolverFiles = ResolverFiles(root: context.resolverRoot)
         try ReachabilityError.check(min(context.wakeUp.descriptor, 0), "eventfd()")
         let epoll = try Epoll()
         let clockTimer = ClockChangeTimer()
@@ -92,6 +101,7 @@ struct EventReader: ~Copyable {
         while !context.wakeUp.isStopped || !batch.events.isEmpty {
             let deadline = deliver(batch).map { batch.now.sinceBoot.saturatingAdd($0) }
             if context.wakeUp.isStopped { return }
+            noteLookups()
             coalescing.note(datagrams, at: batch.now.sinceBoot)
             datagrams = 0
             try next(&batch, until: deadline)
@@ -124,7 +134,7 @@ struct EventReader: ~Copyable {
                 batch = late
                 return
             }
-            let awakening = try rest(until: Duration.earlier(deadline, detector.deferredCheck), hasMore: hasMore)
+            var awakening = try rest(until: Duration.earlier(deadline, detector.deferredCheck), hasMore: hasMore)
             if awakening == .timeIsUp, let check = detector.deferredCheck {
                 now = context.clock.bootTime
                 if check <= now, deadline.map({ now < $0 }) ?? true { continue }
@@ -132,10 +142,19 @@ struct EventReader: ~Copyable {
             detector.beginReading()
             if awakening.contains(.socketIsReadable) { try read(into: &batch) }
             if detector.takeCheck(hasMore: batch.hasMore) { try checkDrops(&batch) }
+            if awakening.remove(.filesChanged) != nil { batch.append(resolverFiles.takeChanges(at: context.clock.bootTime)) }
             // After a batch that announced more the monitor waits for another one.
-            if awakening != .socketIsReadable || hasMore || !batch.isEmpty { return }
+            if !awakening.isSubset(of: .socketIsReadable) || hasMore || !batch.isEmpty { return }
             now = context.clock.bootTime
         }
+    }
+
+    /// Watches the resolver's files once a host was looked up.
+    private mutating func noteLookups() {
+        let count = context.resolver.lookups
+        guard count != lookups else { return }
+        lookups = count
+        resolverFiles.noteLookup(reportedBy: epoll, at: Awakening.filesChanged.rawValue)
     }
 
     /// Runs jobs and waits until the monitor may have to be called.
@@ -266,6 +285,7 @@ struct PollingReader: ~Copyable {
     private let context: ReaderContext
     private let clockTimer = ClockChangeTimer()
     private var suspension: Suspension
+    private var resolverFiles: ResolverFiles
     private let cause: ReachabilityError
 
     /// The interval between checks for calls without a descriptor to wait for.
@@ -276,6 +296,7 @@ struct PollingReader: ~Copyable {
         self.context = context
         self.cause = cause
         suspension = Suspension(total: context.clock.suspended)
+        resolverFiles = ResolverFiles(root: context.resolverRoot)
     }
 
     /// Delivers batches until it is stopped, a wait fails, or the limit has passed.
@@ -284,6 +305,7 @@ struct PollingReader: ~Copyable {
         while !context.wakeUp.isStopped {
             var batch = NetworkEventBatch(now: BootInstant(sinceBoot: .zero), wallTime: .zero, isPolled: true, impairment: cause)
             context.complete(&batch, &suspension)
+            if context.resolver.lookups > 0 { batch.append(resolverFiles.takeChanges(at: batch.now.sinceBoot)) }
             let deadline = deliver(batch).map { batch.now.sinceBoot.saturatingAdd($0) }
             try wait(until: Duration.earlier(deadline, end))
             if let end, end <= context.clock.bootTime { return }
@@ -311,6 +333,11 @@ extension NetworkEventBatch {
     /// `true` if the batch holds nothing for a monitor.
     fileprivate var isEmpty: Bool {
         events.isEmpty && !hasMore && spoofed == 0 && malformed == 0 && drops == 0 && reopens == 0 && receiveBuffer == nil
+    }
+
+    /// Adds changed files of the resolver.
+    mutating func append(_ files: [String]) {
+        for file in files { events.append(.resolverChanged(file: file)) }
     }
 
     /// Empties the batch for reuse.

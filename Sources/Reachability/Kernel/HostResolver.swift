@@ -18,11 +18,16 @@ final class HostResolver: Sendable {
     private let namespace: String?
     private let state = Mutex(State())
     private let hasAnswers = Atomic(false)
+    private let started = Atomic(0)
 
     init(namespace: String?) { self.namespace = namespace }
 
+    /// The number of lookups that were started.
+    var lookups: Int { started.load(ordering: .relaxed) }
+
     /// Starts a lookup, and calls `notify` when the answer can be taken.
     func resolve(_ name: String, notify: @escaping @Sendable () -> Void) {
+        started.wrappingAdd(1, ordering: .relaxed)
         let needsThread = state.withLock { state in
             state.waiting.append(name)
             guard state.threads < Self.threadLimit else { return false }

@@ -89,12 +89,15 @@ public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering,
             usesFilter: true)
     }
 
-    /// Creates a source with another size of the receive buffer, in bytes, or other clocks.
+    /// Creates a source with another size of the receive buffer, in bytes, other clocks, or another root of the watched files.
     package convenience init(
-        networkNamespace: String? = nil, usesFilter: Bool = true, receiveBuffer: UInt32, clock: KernelClock = .init()
+        networkNamespace: String? = nil, usesFilter: Bool = true, receiveBuffer: UInt32, clock: KernelClock = .init(),
+        resolverRoot: String = ""
     ) {
         self.init(
-            ReaderContext(namespace: networkNamespace, receiveBuffer: receiveBuffer, clock: clock), usesFilter: usesFilter)
+            ReaderContext(
+                namespace: networkNamespace, receiveBuffer: receiveBuffer, clock: clock, resolverRoot: resolverRoot),
+            usesFilter: usesFilter)
     }
 
     private init(_ context: ReaderContext, usesFilter: Bool) {
@@ -296,7 +299,8 @@ public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering,
 
     /// Starts a host lookup by the system (getaddrinfo(3)), on its own thread and in the source's network namespace.
     ///
-    /// The name servers are those of this process's /etc/resolv.conf, also for another namespace.
+    /// The name servers are those of this process's /etc/resolv.conf, also for another namespace. From the first lookup on, it
+    /// watches that file, /etc/hosts and /etc/nsswitch.conf (inotify(7)), and delivers ``NetworkEvent/resolverChanged(file:)``.
     public func resolve(_ host: String) {
         context.resolver.resolve(host) { [wakeUp = context.wakeUp] in wakeUp.signal() }
     }

@@ -40,7 +40,9 @@ extension ReachabilityMonitor {
         public var pollInterval: Duration = .seconds(2)
         /// The interval of name lookups of watched hosts; `nil` for no repeated lookups.
         ///
-        /// Clamped to at least 1 s. The system's resolver does not report the lifetime of its answers.
+        /// Clamped to at least 1 s. The system's resolver does not report the lifetime of its answers. A failed lookup is repeated
+        /// after 1 s, then after pauses of twice the time, up to 15 s. A change of the path to the internet, or of a file of the
+        /// resolver such as /etc/resolv.conf, has every name looked up again.
         public var hostRefreshInterval: Duration? = .seconds(60)
         /// The check of the far end of the path to the internet; `nil` for none: the monitor then sends no packets.
         ///

@@ -53,11 +53,13 @@ public struct Scope: Hashable, Sendable, CustomStringConvertible {
 
     /// A host, by a name that the system can look up (getaddrinfo(3)): reachable if any of its addresses is.
     ///
-    /// The name is looked up away from the thread that listens to the kernel, and again when the machine's way to the internet
-    /// changes, after a failure, and every ``ReachabilityMonitor/Configuration/hostRefreshInterval``; looking up may send packets
-    /// to a name server. While it has no address the scope is unsatisfied: with ``OfflineReason/unresolved``, or with what is
-    /// missing for any network. When a name server does not answer, the addresses known before go on to count. The first verdict
-    /// waits a second for the first answer. A text that is an address means that address; letters are compared without their case.
+    /// The name is looked up away from the thread that listens to the kernel; looking up may send packets to a name server. It is
+    /// looked up again when the machine's way to the internet changes, 100 ms after a change of /etc/resolv.conf, /etc/hosts or
+    /// /etc/nsswitch.conf, and every ``ReachabilityMonitor/Configuration/hostRefreshInterval``; after a failure with pauses of 1 s
+    /// up to 15 s. There is at most one lookup a second. While it has no address the scope is unsatisfied: with
+    /// ``OfflineReason/unresolved``, or with what is missing for any network. When a name server does not answer, the addresses
+    /// known before go on to count. The first verdict waits a second for the first answer. A text that is an address means that
+    /// address; letters are compared without their case.
     public static func host(_ name: String) -> Scope {
         IPAddress(name).map(Scope.address) ?? Scope(.host(name.lowercased()))
     }

@@ -7,7 +7,8 @@ package enum RecordingFormat {
     /// The version that earlier readers must reject.
     ///
     /// Version 2 added the source, transport and port of queries. Version 3 added what interfaces stand on, their alternative names,
-    /// lifetimes and next hops of routes, and inspections. Earlier versions can still be read.
+    /// lifetimes and next hops of routes, inspections, and events of neighbours and of the resolver's files. Earlier versions can
+    /// still be read.
     package static let majorVersion: UInt16 = 3
     /// The earliest supported version.
     package static let earliestVersion: UInt16 = 1

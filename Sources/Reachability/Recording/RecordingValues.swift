@@ -183,6 +183,7 @@ extension ByteWriter {
         case .host(let name, let answer):
             append(name)
             append(answer)
+        case .resolverChanged(let file): append(file)
         }
     }
 
@@ -253,6 +254,7 @@ extension ByteReader {
         case 11:
             let name = try text()
             return .host(name, try hostAnswer())
+        case 12: return .resolverChanged(file: try text())
         case 13:
             let address = try address()
             return .neighbour(address, interface: try integer(), answers: try flag())
@@ -276,6 +278,7 @@ extension NetworkEvent.Payload {
         case .overrun: 9
         case .resumed: 10
         case .host: 11
+        case .resolverChanged: 12
         case .neighbour: 13
         }
     }

@@ -14,6 +14,7 @@ public struct NetworkEvent: Hashable, Sendable {
         case overrun
         case resumed(after: Duration)
         case host(String, HostAnswer)
+        case resolverChanged(file: String)
     }
 
     package let payload: Payload
@@ -55,6 +56,8 @@ public struct NetworkEvent: Hashable, Sendable {
     public static func resumed(after: Duration) -> NetworkEvent { NetworkEvent(.resumed(after: after)) }
     /// The answer to ``HostResolving/resolve(_:)``.
     public static func host(_ name: String, _ answer: HostAnswer) -> NetworkEvent { NetworkEvent(.host(name, answer)) }
+    /// A file changed by which the system looks up names, such as `/etc/resolv.conf`: watched hosts are looked up again.
+    public static func resolverChanged(file: String) -> NetworkEvent { NetworkEvent(.resolverChanged(file: file)) }
 }
 
 /// A route that was added, replaced or removed.

@@ -48,7 +48,8 @@ public protocol FilteringSource: NetworkSource {
 
 /// A source that looks up the addresses of hosts.
 ///
-/// The monitor leaves hosts unresolved (``NameLookupFailure/notAsked``) on a source that does not conform.
+/// The monitor leaves hosts unresolved (``NameLookupFailure/notAsked``) on a source that does not conform. A source that sees its
+/// names change delivers ``NetworkEvent/resolverChanged(file:)``.
 public protocol HostResolving: NetworkSource {
     /// Starts a lookup of a host's addresses; the event ``NetworkEvent/host(_:_:)`` delivers the answer.
     ///

@@ -18,7 +18,8 @@ extension SimulatedNetwork: HostResolving {
 
     /// Sets the addresses of a host that the name servers know; without addresses the host does not exist.
     ///
-    /// A monitor learns them with its next lookup: its first one, after a change of the path to the internet, and at intervals.
+    /// A monitor learns them with its next lookup: its first one, after a change of the path to the internet or of a file
+    /// (``changeResolver(_:)``), and at intervals.
     ///
     /// - Throws: ``SimulationError`` if an address cannot be parsed.
     public func setHost(_ name: String, to addresses: String...) throws(SimulationError) {
@@ -46,6 +47,11 @@ extension SimulatedNetwork: HostResolving {
         for timer in timers { clock.cancel(timer) }
         if !timers.isEmpty { deliverAll() }
     }
+
+    /// Announces the change of a file by which the system looks up names: a monitor looks up its hosts again 100 ms later.
+    ///
+    /// The names that can be looked up are those of ``setHost(_:to:)`` and ``setNameServers(_:)``.
+    public func changeResolver(_ file: String = "/etc/resolv.conf") { announce(.resolverChanged(file: file)) }
 
     /// Looks up a host; the answer is an event, delivered after the present batch.
     ///

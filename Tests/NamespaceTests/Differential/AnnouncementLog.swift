@@ -36,7 +36,7 @@ final class AnnouncementLog: Sendable {
         case .nexthop(let id, let isRemoval): isRemoval ? "no nexthop \(id)" : "nexthop \(id)"
         case .netconf(let index): "netconf of \(index.map { "\($0)" } ?? "all")"
         case .overrun: "overrun"
-        case .resumed, .host, .neighbour: nil
+        case .resumed, .host, .resolverChanged, .neighbour: nil
         }
     }
 

@@ -5,11 +5,12 @@ import Testing
     private static let cable = NetworkInterface.Identity(index: 2, name: "cable0")
     private static let other = NetworkInterface.Identity(index: 9, name: "veth9")
 
-    private func best(_ events: [InterpretedEvent], from old: NetworkPath? = .online(), to new: NetworkPath = .offline()) -> String?
-    {
+    private func best(
+        _ events: [InterpretedEvent], from old: NetworkPath? = .online(), to new: NetworkPath = .offline(), host: String? = nil
+    ) -> String? {
         var log = CauseLog()
         for event in events { log.append(event) }
-        return log.best(from: old, to: new)?.detail
+        return log.best(from: old, to: new, host: host)?.detail
     }
 
     private let lostCarrier = InterpretedEvent(.link(.lostCarrier), Self.cable)
@@ -31,6 +32,22 @@ import Testing
         let routeSet = InterpretedEvent(.route(RouteChange(.all(.ipv4), interface: 2)), Self.cable)
         #expect(best([lostCarrier, gotCarrier], from: .offline(), to: .online()) == "cable0 got carrier")
         #expect(best([strangerGone, routeSet], from: .offline(), to: .online()) == "route default dev cable0 was set")
+    }
+
+    /// An address becomes ready a second or two after its link, when lookups are answered, too.
+    @Test func answerExplainsItsOwnHost() {
+        let ready = InterpretedEvent(.address(held("fe80::1/64"), .madeReady), Self.cable)
+        let found = InterpretedEvent(.host("nas", .addresses([ip("192.0.2.7")]), after: "/etc/hosts"))
+        let other = InterpretedEvent(.host("other", .failed(.refused)))
+        let unresolved = NetworkPath.offline(.unresolved)
+        let words = "nas has the address 192.0.2.7, after /etc/hosts changed"
+        for events in [[found], [found, ready], [ready, found, other], [other, found, ready]] {
+            #expect(best(events, from: unresolved, to: .online(), host: "nas") == words)
+            #expect(best(events, from: .online(), to: unresolved, host: "nas") == words)
+        }
+        #expect(best([other], from: unresolved, to: .online(), host: "nas") == nil)
+        #expect(best([found], from: .offline(), to: .online()) == nil, "the internet has no name")
+        #expect(best([lostCarrier, found], host: "nas") == "cable0 lost carrier", "the name is not what is missing")
     }
 
     /// Events that add something, and events that take something away.

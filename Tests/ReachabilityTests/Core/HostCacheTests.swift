@@ -21,6 +21,8 @@ struct HostCacheTests {
         func failure(of name: String) -> NameLookupFailure? { cache.failure(of: name) }
         func take(_ answer: HostAnswer, of name: String, at now: Duration) -> Bool { cache.take(answer, of: name, at: now) }
         func notePathChange(at now: Duration) { cache.notePathChange(at: now) }
+        func noteResolverChange(_ file: String, at now: Duration) { cache.noteResolverChange(file, at: now) }
+        func changedFile(of name: String) -> String? { cache.changedFile(of: name) }
         func settle(at now: Duration) -> [String] { cache.settle(at: now) }
         func next(isWorthwhile: Bool) -> Duration? { cache.next(isWorthwhile: isWorthwhile) }
 
@@ -55,7 +57,7 @@ struct HostCacheTests {
         _ = cache.dueHosts(at: .seconds(0))
         _ = cache.take(answer, of: name, at: .zero)
         var now = 60
-        for delay in [1, 2, 4, 8, 16, 32, 60, 60] {
+        for delay in [1, 2, 4, 8, 15, 15] {
             #expect(cache.dueHosts(at: .seconds(now)) == [name], "after \(now) s")
             #expect(!cache.take(.failed(.noAnswer), of: name, at: .seconds(now)) && cache.addresses(of: name) == [ip("192.0.2.9")])
             #expect(cache.next(isWorthwhile: true) == .seconds(now + delay) && cache.dueHosts(at: .seconds(now + delay - 1)) == [])
@@ -81,6 +83,76 @@ struct HostCacheTests {
         #expect(
             cache.dueHosts(at: .milliseconds(999)) == [] && cache.next(isWorthwhile: true) == .seconds(1))
         #expect(cache.dueHosts(at: .seconds(1)) == [name])
+    }
+
+    /// Looks a host up without success until the pause is the longest one, and returns the time of the last failure.
+    private func failing(_ cache: Bench) -> Duration {
+        var now = Duration.zero
+        for _ in 0..<8 {
+            #expect(cache.dueHosts(at: now) == [name])
+            _ = cache.take(.failed(.refused), of: name, at: now)
+            now = cache.next(isWorthwhile: true) ?? now
+        }
+        return now - .seconds(15)
+    }
+
+    @Test(arguments: [false, true]) func changedFileEndsThePauseAfterFailures(isWorthwhile: Bool) {
+        let cache = Bench()
+        let now = failing(cache) + .seconds(3)
+        cache.noteResolverChange("/etc/hosts", at: now)
+        #expect(cache.next(isWorthwhile: isWorthwhile) == now + .milliseconds(100), "it may be in the file")
+        #expect(cache.dueHosts(at: now + .milliseconds(99), isWorthwhile: isWorthwhile) == [])
+        #expect(cache.dueHosts(at: now + .milliseconds(100), isWorthwhile: isWorthwhile) == [name])
+        #expect(!cache.take(.failed(.refused), of: name, at: now + .milliseconds(100)))
+        let next = cache.next(isWorthwhile: isWorthwhile)
+        #expect(next == (isWorthwhile ? now + .milliseconds(1100) : nil), "the first pause again; offline it is endless")
+    }
+
+    @Test func fileThatIsRewrittenInStepsIsReadOnce() {
+        let cache = Bench()
+        let now = failing(cache) + .seconds(3)
+        for step in 0..<5 { cache.noteResolverChange("/etc/resolv.conf", at: now + .milliseconds(step)) }
+        #expect(cache.dueHosts(at: now + .milliseconds(104)) == [name])
+        #expect(cache.take(answer, of: name, at: now + .milliseconds(104)))
+        #expect(cache.next(isWorthwhile: true) == now + .milliseconds(104) + .seconds(60))
+    }
+
+    @Test func changesOfFilesCauseOneLookupPerSecond() {
+        let cache = Bench()
+        _ = cache.dueHosts(at: .zero)
+        _ = cache.take(answer, of: name, at: .zero)
+        cache.noteResolverChange("/etc/hosts", at: .milliseconds(10))
+        #expect(cache.dueHosts(at: .milliseconds(999)) == [] && cache.dueHosts(at: .seconds(1)) == [name], "also a known host")
+        _ = cache.take(answer, of: name, at: .seconds(1))
+        cache.noteResolverChange("/etc/hosts", at: .milliseconds(1950))
+        #expect(cache.dueHosts(at: .milliseconds(2049)) == [] && cache.dueHosts(at: .milliseconds(2050)) == [name])
+    }
+
+    @Test func answerByTheOldFileIsRepeated() {
+        let cache = Bench()
+        _ = cache.dueHosts(at: .zero)
+        cache.noteResolverChange("/etc/resolv.conf", at: .milliseconds(4990))
+        #expect(cache.dueHosts(at: .seconds(5)) == [], "one lookup at a time")
+        #expect(cache.changedFile(of: name) == nil && cache.take(.failed(.noAnswer), of: name, at: .seconds(5)))
+        #expect(cache.next(isWorthwhile: true) == .milliseconds(5090), "the file may be half written")
+        #expect(cache.dueHosts(at: .milliseconds(5090)) == [name] && cache.changedFile(of: name) == "/etc/resolv.conf")
+        #expect(cache.take(answer, of: name, at: .milliseconds(5090)) && cache.changedFile(of: name) == nil)
+    }
+
+    @Test func changedFileExplainsNoLateAnswer() {
+        let cache = Bench()
+        var now = failing(cache) + .seconds(3)
+        cache.noteResolverChange("/etc/resolv.conf", at: now)
+        cache.noteResolverChange("/etc/nsswitch.conf", at: now)
+        var explained: [String?] = []
+        for _ in 0..<6 {
+            now = cache.next(isWorthwhile: true) ?? now
+            #expect(cache.dueHosts(at: now) == [name])
+            explained.append(cache.changedFile(of: name))
+            _ = cache.take(.failed(.refused), of: name, at: now)
+        }
+        #expect(explained == Array(repeating: "/etc/nsswitch.conf", count: 5) + [nil], "the pauses are 1, 2, 4, 8 and 15 s")
+        #expect(cache.changedFile(of: "other.example") == nil)
     }
 
     @Test func answerFromTheOldNetworkIsRepeated() {

@@ -86,6 +86,55 @@ import Testing
         }
     }
 
+    @Test func changedFileOfTheResolverFindsAHost() async throws {
+        network.setNameServers(.refuses)
+        var transitions = monitor.transitions(to: nas, raw: true).makeAsyncIterator()
+        try await running {
+            #expect(await transitions.next(isolation: #isolation)?.current.nameLookupFailure == .refused)
+            // Past the lookups at 0, 1, 3, 7, 15 and 30 s.
+            clock.advance(by: .seconds(31))
+            try network.setHost("nas.example", to: "198.51.100.7")
+            network.setNameServers(.answers)
+            #expect(network.hostLookups == 6)
+            network.changeResolver()
+            clock.advance(by: .milliseconds(100))
+            #expect(network.hostLookups == 7)
+            let found = try #require(await transitions.next(isolation: #isolation))
+            #expect(found.current.isSatisfied && found.cause.kind == .hostLookedUp)
+            #expect(found.cause.detail == "nas.example has the address 198.51.100.7, after /etc/resolv.conf changed")
+            try network.setHost("nas.example")
+            clock.advance(by: .seconds(1))
+            network.changeResolver("/etc/hosts")
+            clock.advance(by: .milliseconds(100))
+            let lost = try #require(await transitions.next(isolation: #isolation))
+            #expect(lost.current.offlineReason == .unresolved && network.hostLookups == 8)
+            #expect(lost.cause.detail == "nas.example: the name does not exist, after /etc/hosts changed")
+        }
+        #expect(monitor.health.missedByEvents == 0)
+    }
+
+    @Test func changedFileMovesAHost() async throws {
+        try network.setHost("nas.example", to: "198.51.100.7")
+        try network.addRoute(to: "198.51.100.8/32", type: .blackhole)
+        let condition = monitor.condition(for: nas)
+        try await running {
+            clock.advance(by: .seconds(10))
+            try network.setHost("nas.example", to: "198.51.100.8")
+            network.changeResolver("/etc/hosts")
+            clock.advance(by: .milliseconds(100))
+            #expect(!condition.state.isSatisfied && network.hostLookups == 2)
+        }
+    }
+
+    @Test func changedFileCausesNoLookupWithoutHosts() async throws {
+        try await running {
+            let lookups = network.lookups
+            network.changeResolver()
+            clock.advance(by: .seconds(1))
+            #expect(network.hostLookups == 0 && network.lookups == lookups)
+        }
+    }
+
     @Test func lowerLayerIsTheReasonFirst() async throws {
         try network.pull("eth0")
         var transitions = monitor.transitions(to: nas, raw: true).makeAsyncIterator()

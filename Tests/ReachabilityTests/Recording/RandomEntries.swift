@@ -75,8 +75,8 @@ struct RandomEntries {
     }
 
     mutating func event() -> NetworkEvent {
-        switch below(12) {
-        case 10: .neighbour(address(), interface: number(), answers: bool())
+        switch below(13) {
+        case 11: .neighbour(address(), interface: number(), answers: bool())
         case 0: .link(interface())
         case 1: .linkRemoved(index: number())
         case 2: .address(heldAddress(), interface: number())
@@ -91,6 +91,7 @@ struct RandomEntries {
         case 7: .netconf(interface: maybe { $0.number() })
         case 8: .overrun
         case 9: .host(text(), below(2) == 0 ? .addresses(some(3) { $0.address() }) : .failed(failure()))
+        case 10: .resolverChanged(file: text())
         default: .resumed(after: time())
         }
     }

@@ -15,13 +15,15 @@ import Testing
 
     /// All later versions read these files: their bytes must not change.
     @Test func versionThreeBytesAreStable() throws {
-        let batch = NetworkEventBatch([.linkRemoved(index: 7)], now: .seconds(1), wallTime: .seconds(2))
+        let batch = NetworkEventBatch(
+            [.linkRemoved(index: 7), .resolverChanged(file: "/a")], now: .seconds(1), wallTime: .seconds(2))
         let bytes = file([RecordingEntry(.batch(batch), now: .seconds(1), wallTime: .seconds(2))])
         let expected: [UInt8] =
             [0x89, 0x52, 0x43, 0x48, 0x52, 0x0d, 0x0a, 0x1a, 3, 0, 0, 0] + little(Checksum.of(bytes.prefix(12)))
-            + [0xf7, 0x52, 2, 0, 50, 0, 0, 0] + [0x00, 0xca, 0x9a, 0x3b, 0, 0, 0, 0] + [0x00, 0x94, 0x35, 0x77, 0, 0, 0, 0]
+            + [0xf7, 0x52, 2, 0, 62, 0, 0, 0] + [0x00, 0xca, 0x9a, 0x3b, 0, 0, 0, 0] + [0x00, 0x94, 0x35, 0x77, 0, 0, 0, 0]
             + little(Checksum.of(bytes[16..<40])) + little(Checksum.of(bytes[48...]))
-            + [0] + Array(repeating: 0, count: 33) + [0] + [1, 0, 0, 0] + [2, 0] + [4, 0, 0, 0] + [7, 0, 0, 0] + [0]
+            + [0] + Array(repeating: 0, count: 33) + [0] + [2, 0, 0, 0] + [2, 0] + [4, 0, 0, 0] + [7, 0, 0, 0]
+            + [12, 0] + [6, 0, 0, 0] + [2, 0, 0, 0] + [0x2f, 0x61] + [0]
         #expect(bytes == expected)
     }
 
