@@ -89,6 +89,25 @@ package struct ScopeOptions: ParsableArguments {
     package init() {}
 }
 
+/// The options of commands that run a monitor of this machine.
+package struct MonitorOptions: ParsableArguments {
+    @Flag(
+        help: """
+            Trust a tunnel by itself, such as one over a radio or a serial line, instead of looking for an interface that it stands on.
+            """)
+    package var tunnelsAlone = false
+
+    /// The monitor's configuration.
+    package var configuration: ReachabilityMonitor.Configuration {
+        var configuration = ReachabilityMonitor.Configuration()
+        configuration.tunnelsStandAlone = tunnelsAlone
+        return configuration
+    }
+
+    /// Creates it, for the parser.
+    package init() {}
+}
+
 extension IPAddress {
     /// True for a multicast address and the limited broadcast address (RFC 919).
     fileprivate var hasManyReceivers: Bool { isMulticast || family == .ipv4 && value == 0xFFFF_FFFF }
@@ -159,8 +178,8 @@ package struct InterfaceArgument: Hashable {
         }
     }
 
-    /// IFNAMSIZ without the final zero byte (netdevice(7)).
-    private static let longest = 15
+    /// ALTIFNAMSIZ without the final zero byte (linux/if.h): alternative names may be longer than others.
+    private static let longest = 127
 
     private static func isRefused(_ byte: UInt8) -> Bool {
         byte == UInt8(ascii: "/") || byte == UInt8(ascii: ":") || byte == 0x20 || (9...13).contains(byte)

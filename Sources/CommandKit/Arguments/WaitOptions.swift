@@ -33,6 +33,7 @@ package struct WaitOptions: ParsableArguments {
     package static let nodeOption = "--node"
 
     @OptionGroup package var target: ScopeOptions
+    @OptionGroup package var monitoring: MonitorOptions
 
     @Option(
         help: ArgumentHelp(

@@ -27,6 +27,7 @@ struct QueueRunCommand: ParsableCommand {
             """)
 
     @OptionGroup var store: StoreOption
+    @OptionGroup var monitoring: MonitorOptions
 
     @Option(help: ArgumentHelp("Run at most this many commands at a time.", valueName: "n"))
     var jobs = 4
@@ -56,7 +57,7 @@ struct QueueRunCommand: ParsableCommand {
     }
 
     private func work(until interruption: AsyncStream<Int32>) async throws -> ExitStatus {
-        let monitor = ReachabilityMonitor()
+        let monitor = ReachabilityMonitor(configuration: monitoring.configuration)
         monitor.expectRun()
         let bus = RetryBus(monitor)
         let store = try store.open(bus: bus)

@@ -55,6 +55,7 @@ struct ServeCommand: ParsableCommand {
     var listen = ListenAddress.standard
 
     @OptionGroup var target: ScopeOptions
+    @OptionGroup var monitoring: MonitorOptions
 
     @Option(
         help: ArgumentHelp(
@@ -121,7 +122,7 @@ struct ServeCommand: ParsableCommand {
         try await history.open()
         if case .socket(let path) = listen { try SocketFile(path: path).prepare() }
         let inherited = Self.network(from: manager.descriptors)
-        let monitor = ReachabilityMonitor(inherited ?? KernelNetwork())
+        let monitor = ReachabilityMonitor(inherited ?? KernelNetwork(), configuration: monitoring.configuration)
         let joined = try servedFleet(monitor)
         let limits = ServiceLimits.ofThisProcess(runsHooks: served != nil, isInFleet: joined != nil)
         let session = ServeSession(

@@ -23,6 +23,7 @@ struct RecordCommand: ParsableCommand {
     var file: String
 
     @OptionGroup var target: ScopeOptions
+    @OptionGroup var monitoring: MonitorOptions
 
     @OptionGroup var limit: TimeLimitOption
 
@@ -37,7 +38,7 @@ struct RecordCommand: ParsableCommand {
                 return Self.report(cannotCreate: error, file)
             }
             let session = RecordSession(
-                source: KernelNetwork(), scopes: target.scopes, timeLimit: limit.duration,
+                source: KernelNetwork(), scopes: target.scopes, configuration: monitoring.configuration, timeLimit: limit.duration,
                 sink: { bytes throws(ReachabilityError) in try output.write(bytes) })
             let outcome = await session.run(until: interruption)
             if outcome.lost > 0 {
@@ -90,6 +91,7 @@ struct RecordSession {
 
     let source: any NetworkSource
     let scopes: [Scope]
+    var configuration = ReachabilityMonitor.Configuration()
     var timeLimit: Duration?
     var clock: any Clock<Duration> = ContinuousClock()
     let sink: @Sendable ([UInt8]) throws(ReachabilityError) -> Void
@@ -108,7 +110,7 @@ struct RecordSession {
             }
         }
         let session = MonitorSession(
-            monitor: ReachabilityMonitor(recorder), scopes: scopes, isRaw: true, timeLimit: timeLimit, clock: clock)
+            monitor: ReachabilityMonitor(recorder, configuration: configuration), scopes: scopes, isRaw: true, timeLimit: timeLimit, clock: clock)
         let end = await withTaskGroup(of: End?.self) { group in
             group.addTask {
                 let end = await session.run { _, _ in nil }

@@ -65,6 +65,7 @@ struct VerdictOptions: ParsableArguments {
     static let standardTimeLimit = Duration.seconds(5)
 
     @OptionGroup var target: ScopeOptions
+    @OptionGroup var monitoring: MonitorOptions
 
     @OptionGroup var form: FormatOption
 
@@ -85,7 +86,7 @@ struct VerdictOptions: ParsableArguments {
     ) -> Never {
         Program.run(in: target.namespacePath) {
             do throws(ReachabilityError) {
-                let (lines, paths) = try verdict(self, ReachabilityMonitor())
+                let (lines, paths) = try verdict(self, ReachabilityMonitor(configuration: monitoring.configuration))
                 return Program.write(lines, thenEndWith: ExitStatus(paths))
             } catch {
                 return Program.report(error)

@@ -12,7 +12,7 @@ struct WaitCommand: ParsableCommand {
     func run() {
         Program.run(in: options.target.namespacePath) { [options] in
             let session = WaitSession(
-                monitor: ReachabilityMonitor(), scopes: options.target.scopes,
+                monitor: ReachabilityMonitor(configuration: options.monitoring.configuration), scopes: options.target.scopes,
                 target: options.until == .satisfied ? .satisfied : .unsatisfied, timeout: options.timeout?.duration)
             let outcome = await session.run()
             if let error = outcome.error { return Program.report(error) }

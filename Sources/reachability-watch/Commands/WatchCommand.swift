@@ -30,6 +30,7 @@ struct WatchCommand: ParsableCommand {
             """)
 
     @OptionGroup var target: ScopeOptions
+    @OptionGroup var monitoring: MonitorOptions
 
     @OptionGroup var lines: TransitionOptions
 
@@ -97,7 +98,8 @@ struct WatchCommand: ParsableCommand {
     /// The work of this command, without last line, log and hooks.
     private var session: WatchSession {
         WatchSession(
-            monitor: ReachabilityMonitor(KernelNetwork(usesFilter: !noFilter)), scopes: target.scopes, isRaw: lines.raw,
+            monitor: ReachabilityMonitor(KernelNetwork(usesFilter: !noFilter), configuration: monitoring.configuration),
+            scopes: target.scopes, isRaw: lines.raw,
             format: lines.form.format, style: lines.form.style, count: count, timeLimit: limit.duration,
             localOffset: localOffset(at:), output: DescriptorOutput.standard,
             outputHasReader: DescriptorOutput.standard.hasReader, notes: DescriptorOutput.diagnostics)
