@@ -8,9 +8,9 @@ import Testing
 struct UnderlayTests {
     /// Returns true if an address of the far end answers a packet: it refuses a connection.
     private func isAnswered(_ network: CabledNetwork, _ address: String = "1.1.1.1") async throws -> Bool {
-        let connect = "timeout 1 bash -c '< /dev/tcp/\(address)/9'"
-        return try await Child.run(["ip", "netns", "exec", network.near.name, "bash", "-c", connect], allowFailure: true)
-            .output.contains("refused")
+        let connect = "import socket; socket.create_connection(('\(address)', 9), 1)"
+        let program = ["ip", "netns", "exec", network.near.name, "python3", "-c", connect]
+        return try await Child.run(program, allowFailure: true).output.contains("refused")
     }
 
     /// A machine whose far end holds an address of the internet.
@@ -83,7 +83,7 @@ struct UnderlayTests {
     }
 
     /// OpenVPN's layouts: a host route to the server, and the default route replaced or split in two.
-    @Test(arguments: ["default dev tun0", "0.0.0.0/1 dev tun0\nroute add 128.0.0.0/1 dev tun0"])
+    @Test(arguments: ["default dev tun0 metric 1", "0.0.0.0/1 dev tun0\nroute add 128.0.0.0/1 dev tun0"])
     func tunnelFallsWithItsGround(routes: String) async throws {
         let network = try await network()
         let holder = try await holdTun("tun0", in: network.near)
@@ -93,22 +93,27 @@ struct UnderlayTests {
             """
             link set cable0 up
             addr add 192.0.2.10/24 dev cable0
-            link set tun0 up
-            addr add 10.8.0.2/24 dev tun0
-            route add 203.0.113.5 via 192.0.2.1
-            \(isSplit ? "route add default via 192.0.2.1" : "")
-            route add \(routes)
-            """.replacingOccurrences(of: "\n\n", with: "\n"))
+            route add default via 192.0.2.1
+            """)
         try await network.watching { watcher in
-            #expect(watcher.path.isSatisfied && watcher.path.interface?.name == "tun0")
+            #expect(watcher.path.isSatisfied && watcher.path.interface?.name == "cable0")
+            try await network.near.ip(
+                """
+                link set tun0 up
+                addr add 10.8.0.2/24 dev tun0
+                route add 203.0.113.5 via 192.0.2.1
+                route add \(routes)
+                """)
+            if !isSplit { try await network.near.ip("route del default via 192.0.2.1") }
+            while watcher.path.interface?.name != "tun0" { try await watcher.next() }
             try await network.pull()
             while watcher.path.isSatisfied { try await watcher.next() }
             #expect(watcher.path.description == "unsatisfied: tun0 has nothing to stand on: cable0 has no carrier")
             try await network.plug()
             while !watcher.path.isSatisfied { try await watcher.next() }
             // Another cable takes over.
-            let epoch = watcher.epoch
             try await network.addIPv4(1, metric: 300)
+            let epoch = watcher.epoch
             try await network.pull()
             while watcher.epoch == epoch || !watcher.path.isSatisfied { try await watcher.next() }
             #expect(watcher.path.interface?.name == "tun0")
@@ -157,6 +162,7 @@ struct UnderlayTests {
             while watcher.path.isSatisfied { try await watcher.next() }
             try await network.near.ip("link set cable1 master br0\nlink set cable1 up")
             try await network.far.ip("addr del 192.0.2.1/24 dev remote0\naddr add 192.0.2.1/24 dev remote1")
+            try await network.near.ip("neigh flush dev br0")
             while try await !isAnswered(network) {}
             while !watcher.path.isSatisfied { try await watcher.next() }
         }

@@ -512,10 +512,17 @@ package struct MonitorCore: Sendable {
         }
     }
 
-    /// Remembers what a tunnel stands on.
+    /// Remembers the ground of a tunnel, and the ways out that a tunnel may stand on later.
     private mutating func noteGround(of path: NetworkPath) {
-        for family in IPAddress.Family.allCases where path.hasGround(over: family) {
-            table.memory.ground = path[family].ground.compactMap { table[$0]?.identity }
+        for family in IPAddress.Family.allCases {
+            guard let link = path.link(over: family) else { continue }
+            if path.hasGround(over: family) {
+                table.memory.ground = path[family].ground.compactMap { table[$0]?.identity }
+            } else if path[family].gateway != nil, table.tunnel(below: link) == nil, let known = table[link]?.identity,
+                table.memory.ground != [known]
+            {
+                table.memory.ground = [known]
+            }
         }
     }
 

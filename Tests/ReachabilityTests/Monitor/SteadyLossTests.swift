@@ -62,7 +62,7 @@ import Testing
             #expect(monitor.path.isSatisfied && monitor.health.mode == .resyncing)
             clock.advance(by: .milliseconds(1))
             let loss = try await raw.next()
-            #expect(loss.kinds.contains(.offline) && loss.cause.detail == "eth0 lost carrier")
+            #expect(loss.kinds == [.offline, .resynced] && loss.cause.kind == .eventsLost)
             #expect(monitor.health.missedByEvents == 0)
         }
     }
