@@ -235,4 +235,94 @@ struct RouteTests {
             #expect(back?.current.interface?.name == "cable1" && back?.cause.kind == .netconfChanged)
         }
     }
+
+    /// The kernel skips such a route at once, and announces its end when it collects it, up to 30 s later.
+    @Test func routeEndsWithItsLifetime() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv6(1, metric: 200)
+        try await network.near.ip(
+            """
+            link set cable0 up
+            addr add 2001:db8:0::10/64 dev cable0 nodad
+            route add default via 2001:db8:0::1 dev cable0 metric 100 expires 3
+            """)
+        try await network.watching { watcher in
+            #expect(watcher.path.interface?.name == "cable0")
+            let moved = try await watcher.expect(interface: "cable1") {}
+            #expect(moved.cause.detail == "the lifetime of a route ended")
+            // A renewed lifetime has no event.
+            try await network.near.ip("route replace default via 2001:db8:0::1 dev cable0 metric 100 expires 2")
+            try await watcher.expect(interface: "cable0") {}
+            try await network.near.ip("route change default via 2001:db8:0::1 dev cable0 metric 100 expires 4")
+            try await watcher.expect(interface: "cable1") {}
+            try await network.near.ip(
+                """
+                route replace default via 2001:db8:0::1 dev cable0 metric 100 expires 2
+                route del default via 2001:db8:1::1 dev cable1
+                """)
+            let lost = try await watcher.expect(.unsatisfied, .noRoute, delay: .seconds(3)) {}
+            #expect(lost?.cause.detail == "the lifetime of a route ended")
+        }
+    }
+
+    /// The kernel chooses a next hop by a hash of the addresses: with one that is dead, part of the internet is lost.
+    @Test func oneWorkingNextHopIsTheInternetInPart() async throws {
+        let network = try await CabledNetwork()
+        try await network.near.ip(
+            """
+            link set cable0 up
+            link set cable1 up
+            addr add 192.0.2.10/24 dev cable0
+            addr add 198.51.100.10/24 dev cable1
+            route add default nexthop via 192.0.2.1 dev cable0 nexthop via 198.51.100.1 dev cable1
+            """)
+        try await network.watching { watcher in
+            #expect(watcher.path.isSatisfied && watcher.path.ipv4.partialReason == nil)
+            for port in [1, 0] {
+                try await network.pull(port)
+                while watcher.path.ipv4.partialReason != .noCarrier { try await watcher.next() }
+                #expect(watcher.path.isSatisfied && watcher.path.description.hasSuffix("some IPv4 destinations fail: no carrier"))
+                #expect(watcher.path.ipv4.interface?.name == "cable\(1 - port)")
+                try await network.plug(port)
+                while watcher.path.ipv4.partialReason != nil { try await watcher.next() }
+                #expect(watcher.path.isSatisfied)
+            }
+            try await network.pull(0)
+            try await network.pull(1)
+            while watcher.path.isSatisfied { try await watcher.next() }
+            #expect(watcher.path.offlineReason == .noCarrier)
+        }
+    }
+
+    /// With fib_multipath_use_neigh the kernel leaves out a gateway that does not answer.
+    @Test func gatewayThatFailsIsLeftAtOnce() async throws {
+        let network = try await CabledNetwork()
+        try await network.far.ip("addr add 192.0.2.1/24 dev remote0\nlink set lo up")
+        try await network.near.sysctl("net.ipv4.fib_multipath_use_neigh", "1")
+        try await network.near.ip(
+            """
+            link set cable0 up
+            link set cable1 up
+            addr add 192.0.2.10/24 dev cable0
+            addr add 198.51.100.10/24 dev cable1
+            route add default nexthop via 192.0.2.1 dev cable0 nexthop via 198.51.100.1 dev cable1
+            """)
+        let kernel = KernelNetwork(networkNamespace: network.near.path)
+        let candidates = (1...60).compactMap { IPAddress("203.0.113.\($0)") }
+        let scope = try Scope.address(
+            #require(try candidates.first { try ReachabilityMonitor(kernel).path(to: .address($0)).interface?.name == "cable1" }))
+        try await network.watching(scope) { watcher in
+            #expect(watcher.path.interface?.name == "cable1")
+            // Nobody answers there: a packet makes the kernel ask for the gateway, three times in three seconds.
+            let send = "import socket; socket.socket(2, 2).sendto(b'x', ('\(scope)', 9))"
+            try await Child.run(["ip", "netns", "exec", network.near.name, "python3", "-c", send])
+            let moved = try await watcher.expect(interface: "cable0") {}
+            #expect(moved.cause.detail == "gateway 198.51.100.1 does not answer")
+            try await network.far.ip("addr add 198.51.100.1/24 dev remote1")
+            let ping = "import socket; socket.socket(2, 2).sendto(b'x', ('198.51.100.1', 9))"
+            try await Child.run(["ip", "netns", "exec", network.near.name, "python3", "-c", ping])
+            let back = try await watcher.expect(interface: "cable1") {}
+            #expect(back.cause.detail == "gateway 198.51.100.1 answers again")
+        }
+    }
 }
