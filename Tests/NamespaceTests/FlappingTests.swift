@@ -80,17 +80,21 @@ struct FlappingTests {
         let clock = ContinuousClock()
         let start = clock.now
         let flaps = try await Self.flap(network, for: .seconds(3))
-        var lines = [try await watch.expect("unsatisfied", "noCarrier") { try await network.near.ip("link set flap0 carrier off") }]
-        lines.append(try await watch.expect("satisfied") { try await network.near.ip("link set flap0 carrier on") })
-        #expect(lines.map(\.kinds) == [["offline"], ["online"]])
+        let lost = try await watch.expect("unsatisfied", "noCarrier") {
+            try await network.near.ip("link set flap0 carrier off")
+        }
+        let back = try await watch.expect("satisfied") { try await network.near.ip("link set flap0 carrier on") }
+        #expect(lost.kinds == ["offline"] && back.kinds == ["online"])
         let seconds = (clock.now - start) / .seconds(1)
         watch.child.signal(SIGTERM)
         #expect(await watch.child.exitCode() == 143)
-        let count = try #require(lines.last?.sequence)
+        let count = back.sequence
         // The last one became satisfied.
         #expect(Double(count) <= 4 * seconds + 2, "\(count) lines for \(flaps) flaps in \(seconds) s")
-        let logged = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n").filter { $0.contains(#""transition""#) }
-        #expect(logged.count == count)
+        let logged = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n")
+            .filter { $0.contains(#""transition""#) }
+        // The signal may come before the last line is in the log.
+        #expect((count - 1...count).contains(logged.count))
         let hooked = try String(contentsOfFile: seen, encoding: .utf8).split(separator: "\n").compactMap { Int($0) }
         #expect(hooked.count <= count + 1 && hooked.max().map { $0 >= count - 1 } == true, "\(hooked)")
     }

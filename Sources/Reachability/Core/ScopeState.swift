@@ -264,7 +264,7 @@ package struct TransitionReducer: Equatable, Sendable {
     /// The losses of the path or its carrier since the last transition.
     package private(set) var losses = 0
     private var phase = Phase.published
-    /// The time of the last transition; `nil` before the first one. The baseline is none.
+    /// The time of the last transition; `nil` before the first one, as the baseline is none.
     private var lastTime: Duration?
     private var publishedEpoch: UInt64 = 0
     /// The kinds to add to the next transition.

@@ -63,8 +63,8 @@ extension ReachabilityMonitor {
         /// The factory of the monitor's metrics; `nil` for none.
         ///
         /// The metrics are made once, with the monitor. Of the internet: `reachability.satisfied`, `reachability.transitions`,
-        /// `reachability.outage.seconds`, `reachability.path.losses`. Of the monitor's ``ReachabilityMonitor/health``: `reachability.losses`,
-        /// `reachability.resyncs`, `reachability.missed.by.events`, `reachability.requests.failed`.
+        /// `reachability.outage.seconds`, `reachability.path.losses`. Of the monitor's ``ReachabilityMonitor/health``:
+        /// `reachability.losses`, `reachability.resyncs`, `reachability.missed.by.events`, `reachability.requests.failed`.
         public var metrics: (any MetricsFactory)?
 
         /// Makes the default configuration.

@@ -21,8 +21,7 @@ public struct Transition: Sendable, CustomStringConvertible {
         public static let gatewayChanged = Kinds(rawValue: 1 << 5)
         /// A family's source address changed: its connections are dead.
         public static let sourceChanged = Kinds(rawValue: 1 << 6)
-        /// The path was lost and came back so quickly that the loss was not published, or another way was taken and left again as
-        /// quickly; connections may be dead. ``Transition/losses`` counts the losses.
+        /// The path was lost, or led another way, and came back before that was published; connections may be dead.
         public static let reestablished = Kinds(rawValue: 1 << 7)
         /// The machine was suspended in between.
         public static let resumed = Kinds(rawValue: 1 << 8)

@@ -179,7 +179,8 @@ final class HistoryFile: HistoryStorage {
             sinceBoot: (row["since_boot"] as Int64?).map { .nanoseconds($0) }, scope: row["scope"],
             status: NetworkPath.Status(rawValue: row["status"]) ?? .unknown, reason: row["reason"], interface: row["interface"],
             kinds: kinds.split(separator: " ").map(String.init), causeKind: row["cause_kind"], causeDetail: row["cause_detail"],
-            flapPenalty: row["flap_penalty"], losses: row["losses"], sequence: (row["sequence"] as Int64?).map { UInt64(clamping: $0) })
+            flapPenalty: row["flap_penalty"], losses: row["losses"],
+            sequence: (row["sequence"] as Int64?).map { UInt64(clamping: $0) })
     }
 
     private static func nanoseconds(_ time: Duration) -> Int64 { Int64(clamping: time.attoseconds / 1_000_000_000) }

@@ -163,9 +163,9 @@ import Testing
             require(last.map { $0.epoch == state.level.epoch } ?? (raw.isEmpty || damped.isEmpty), "the last epoch is published")
             require(damped.reduce(0) { $0 + $1.losses } == losses, "damped transitions tell every loss")
             require(raw.reduce(0) { $0 + $1.losses } == losses, "raw transitions tell every loss")
-            require(raw.filter { $0.kinds.contains(.online) }.count >= damped.filter { $0.kinds.contains(.online) }.count, "gains")
             // Losses without a grace go out at once.
-            let others = damped.filter { !$0.kinds.contains(.online) && (grace >= .milliseconds(250) || !$0.kinds.contains(.offline)) }
+            let bounded: Transition.Kinds = grace < .milliseconds(250) ? [.online, .offline] : .online
+            let others = damped.filter { $0.kinds.isDisjoint(with: bounded) }
             for (first, fifth) in zip(others, others.dropFirst(4)) {
                 require(fifth.at.sinceBoot - first.at.sinceBoot >= .seconds(1), "a second has four lines, and gains")
             }

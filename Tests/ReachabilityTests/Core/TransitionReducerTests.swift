@@ -115,7 +115,8 @@ import Testing
     @Test func validationWaitsLikeOtherChanges() {
         var reducer = reducer()
         _ = reduce(&reducer, .online(gateway: "192.0.2.2"), at: .seconds(1))
-        let held = reducer.revalidate(.validated, TransitionReducer.Stamp(at: .milliseconds(1010)), Cause(.validation, "validated"))
+        let soon = TransitionReducer.Stamp(at: .milliseconds(1010))
+        let held = reducer.revalidate(.validated, soon, Cause(.validation, "validated"))
         #expect(held == nil && reducer.deadline == .milliseconds(1250) && reducer.published?.validation == nil)
         var path = NetworkPath.online(gateway: "192.0.2.2")
         path.validation = .validated
