@@ -37,6 +37,21 @@ import Testing
         }
     }
 
+    @Test func lossesThatShareATransitionAreCounted() async throws {
+        try await Bench().run { bench in
+            for _ in 0..<100 {
+                try bench.network.pull("eth0")
+                try bench.network.plug("eth0")
+            }
+            bench.clock.advance(by: .milliseconds(250))
+            #expect(try bench.count("reachability.transitions", ("kind", "reestablished")) == 2)
+            #expect(try bench.count("reachability.path.losses") == 100)
+            try bench.network.pull("eth0")
+            bench.clock.advance(by: .milliseconds(250))
+            #expect(try bench.count("reachability.path.losses") == 101)
+        }
+    }
+
     @Test func lostEventsAndFailedRequestsAreCounted() async throws {
         try await Bench().run { bench in
             bench.network.failNextRequests(2, errno: 16)

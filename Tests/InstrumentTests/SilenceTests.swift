@@ -50,7 +50,8 @@ import Testing
             + reasons.map { "retry.gave.up{reason=\($0)}" } + kinds.map { "reachability.transitions{kind=\($0)}" } + [
                 "retry.jobs.pending", "retry.succeeded", "retry.cancelled", "retry.metrics.dropped",
                 "retry.seconds.saved", "retry.reconnect.to.attempt",
-                "reachability.satisfied", "reachability.outage.seconds", "reachability.losses", "reachability.resyncs",
+                "reachability.satisfied", "reachability.outage.seconds", "reachability.path.losses",
+                "reachability.losses", "reachability.resyncs",
                 "reachability.missed.by.events", "reachability.requests.failed",
             ]
         #expect(names == Set(expected))

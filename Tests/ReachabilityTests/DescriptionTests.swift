@@ -21,11 +21,11 @@ struct DescriptionTests {
 
     @Test func transitionsDescribeThemselves() {
         func transition(
-            from previous: NetworkPath?, to current: NetworkPath, _ kinds: Transition.Kinds, _ cause: Cause
+            from previous: NetworkPath?, to current: NetworkPath, _ kinds: Transition.Kinds, _ cause: Cause, losses: Int = 0
         ) -> Transition {
             Transition(
                 sequence: 1, epoch: 1, previous: previous, current: current, kinds: kinds, cause: cause,
-                at: BootInstant(sinceBoot: .zero), wallTime: .zero, flapPenalty: 0)
+                at: BootInstant(sinceBoot: .zero), wallTime: .zero, flapPenalty: 0, losses: losses)
         }
         let pulled = Cause(.linkDown, "cable0 lost carrier")
         #expect("\(pulled)" == "cable0 lost carrier")
@@ -35,6 +35,13 @@ struct DescriptionTests {
             "\(transition(from: .online(ipv6: true), to: .online(), [.familyLost, .reestablished], pulled))"
                 == "satisfied: IPv6 lost, lost and regained: via cable0, gateway 192.0.2.1, source 192.0.2.10, IPv4 "
                 + "(cable0 lost carrier)")
+        #expect(
+            "\(transition(from: .online(), to: .online(), .reestablished, pulled, losses: 37))"
+                == "satisfied: regained, after 37 losses: via cable0, gateway 192.0.2.1, source 192.0.2.10, IPv4 "
+                + "(cable0 lost carrier)")
+        #expect(
+            "\(transition(from: .online(), to: .offline(), .offline, pulled, losses: 2))"
+                == "unsatisfied: after 2 losses: no carrier (cable0 lost carrier)")
         #expect("\(transition(from: nil, to: .offline(), [], Cause(.started, "watching began")))" == "unsatisfied: no carrier")
         let end = transition(from: .online(), to: .unknown, [], Cause(.ended, "the monitor ended"))
         #expect("\(end)" == "unknown: the monitor ended")

@@ -28,7 +28,8 @@ struct TransitionJSONTests {
                 "ipv4":{"satisfied":true,"interface":"eth0","gateway":"192.0.2.1","source":"192.0.2.10"},\
                 "ipv6":{"satisfied":true,"interface":"eth0","gateway":"fe80::1","source":"2001:db8::10",\
                 "table":254,"metric":1024,"prefixLength":0}},\
-                "cause":{"kind":"linkDown","detail":"eth0 lost carrier","interface":"eth0"},"at":100.000000000,"flapPenalty":0.5}
+                "cause":{"kind":"linkDown","detail":"eth0 lost carrier","interface":"eth0"},"at":100.000000000,"flapPenalty":0.5,\
+                "losses":0}
                 """)
     }
 

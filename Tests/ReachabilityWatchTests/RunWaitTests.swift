@@ -21,7 +21,11 @@ struct RunWaitTests {
             (delay(.seconds(12)), .zero, "next attempt in 12s (attempt 3)"),
             (delay(.milliseconds(11_001)), .zero, "next attempt in 12s (attempt 3)"),
             (delay(.milliseconds(1)), .zero, "next attempt in 1s (attempt 3)"),
-            (delay(.zero), .zero, "next attempt in 0s (attempt 3)"),
+            (delay(.zero), .zero, "next attempt now (attempt 3)"),
+            (delay(.seconds(-1), timeLeft: .seconds(9)), .zero, "next attempt now (attempt 3); gives up in 9s"),
+            (delay(.zero, timeLeft: .zero), .zero, "gives up now"),
+            (delay(.seconds(9), timeLeft: .seconds(-1)), .zero, "gives up now"),
+            (event(timeLeft: .zero), .seconds(125), "waits for the network; 2m 5s so far; gives up now"),
             (delay(.seconds(12), limit: 5), .zero, "next attempt in 12s (attempt 3 of 5)"),
             // One of the two attempts was broken off by an outage.
             (delay(.seconds(12), limit: 5, charged: 1), .zero, "next attempt in 12s (attempt 3, 4 left)"),

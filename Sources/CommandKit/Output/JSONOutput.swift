@@ -189,6 +189,7 @@ extension JSONValue {
         }
         members.append(Member("at", .seconds(transition.at.sinceBoot)))
         members.append(Member("flapPenalty", .double(transition.flapPenalty)))
+        if !transition.isBaseline { members.append(Member("losses", .integer(transition.losses))) }
         if isContinued { members.append(Member("continued", .bool(true))) }
         return .object(members)
     }

@@ -155,6 +155,9 @@ package struct ScopeChange: Equatable, Sendable {
     package init(old: NetworkPath? = nil, blinked: Bool = false, resumed: Bool = false) {
         (self.old, self.blinked, self.resumed) = (old, blinked, resumed)
     }
+
+    /// Returns true if the verdict differs from the one before in more than minor details.
+    func isNews(_ path: NetworkPath) -> Bool { blinked || resumed || old.map { !path.kinds(since: $0).isEmpty } ?? true }
 }
 
 /// The table entries that describe a path: the prefix length and metric of its routes.

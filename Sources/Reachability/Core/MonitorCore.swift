@@ -55,7 +55,7 @@ package struct MonitorCore: Sendable {
     /// The demands of all scopes together.
     private struct Urgency {
         var isUnsatisfied = false
-        /// The time of the first held loss.
+        /// The time of the first held transition.
         var deadline: Duration?
         /// The time at which the first unsteady scope becomes steady.
         var steadyAt: Duration?
@@ -222,7 +222,7 @@ package struct MonitorCore: Sendable {
         return urgency
     }
 
-    private mutating func isHeldLossDue(at now: Duration) -> Bool { urgency().deadline.map { $0 <= now } ?? false }
+    private mutating func isHoldDue(at now: Duration) -> Bool { urgency().deadline.map { $0 <= now } ?? false }
 
     // MARK: - Hosts
 
@@ -294,7 +294,7 @@ package struct MonitorCore: Sendable {
             hadEvents || !log.isEmpty || !schedule.isSettled || schedule.needsDump || !requestsUnderWay.isEmpty
         if evaluation.isAudit || schedule.isRetryDue(at: now) || schedule.losses.isDue(at: now) { stale = .all }
         if schedule.isReevaluationDue(at: now) { stale.formUnion(unsettled) }
-        if isHeldLossDue(at: now) { insertHeldLosses(at: now) }
+        if isHoldDue(at: now) { insertHeldLosses(at: now) }
         if urgency().expiry.map({ $0 <= now }) ?? false { insertExpired(at: now) }
         if schedule.losses.isDue(at: now) { schedule.requestDump() }
         let isRushed = batch.hasMore && now < (schedule.lastEvaluation ?? .zero).saturatingAdd(Schedule.pace)
@@ -328,12 +328,12 @@ package struct MonitorCore: Sendable {
         return links.sorted()
     }
 
-    /// Adds the scopes whose held loss is due to the stale ones.
+    /// Adds the scopes whose held loss is due to the stale ones; other held transitions need no new verdict.
     ///
     /// Not inlined: the optimizer of Swift 6.3.1 crashes on `begin` (CopyPropagation: use outside of a lifetime).
     @inline(never) private mutating func insertHeldLosses(at now: Duration) {
         for place in scopes.indices {
-            guard let deadline = scopes.values[place].deadline, deadline <= now else { continue }
+            guard scopes.values[place].holdsLoss, let deadline = scopes.values[place].deadline, deadline <= now else { continue }
             stale.insert(scopes.keys[place])
         }
     }
@@ -581,7 +581,7 @@ package struct MonitorCore: Sendable {
             if schedule.isSettled { unsettled = StaleScopes() }
             schedule.notePublication()
         }
-        publishHeldLosses(&evaluation)
+        publishHeld(&evaluation)
         if evaluation.isAudit && evaluation.dump == .done {
             schedule.noteAudit(at: now)
             health.lastAudit = BootInstant(sinceBoot: now)
@@ -663,13 +663,13 @@ package struct MonitorCore: Sendable {
         evaluation.transitions.append(published, of: scope)
     }
 
-    /// Publishes held losses whose grace is over.
-    private mutating func publishHeldLosses(_ evaluation: inout Evaluation) {
+    /// Publishes held transitions that are due.
+    private mutating func publishHeld(_ evaluation: inout Evaluation) {
         let now = evaluation.now
-        guard isHeldLossDue(at: now) else { return }
+        guard isHoldDue(at: now) else { return }
         for scope in Array(scopes.keys) {
-            guard let deadline = scopes[scope]?.deadline, deadline <= now else { continue }
-            let transition = scopes[scope]?.publishHeldLoss(at: now, wallTime: evaluation.wallTime)
+            guard let deadline = scopes[scope]?.deadline, deadline <= now, let path = path(scope) else { continue }
+            let transition = scopes[scope]?.publishHeld(path, at: now, wallTime: evaluation.wallTime)
             evaluation.transitions.append((nil, transition), of: scope)
         }
     }

@@ -6,7 +6,7 @@ package struct ScopeState: Equatable, Sendable {
     package private(set) var level = ScopeLevel()
     package private(set) var penalty = FlapPenalty()
     package private(set) var steadiness: Steadiness
-    private var raw = TransitionReducer(lossGrace: .zero)
+    private var raw = TransitionReducer()
     private var damped: TransitionReducer
     /// The number of streams and conditions that use the scope.
     package var uses = 0
@@ -38,8 +38,11 @@ package struct ScopeState: Equatable, Sendable {
         damped.goBlind()
     }
 
-    /// The time at which a held loss is published; `nil` if no loss is held.
+    /// The time at which a held transition is published; `nil` if none is held.
     package var deadline: Duration? { damped.deadline }
+
+    /// True while a loss is held.
+    var holdsLoss: Bool { damped.holdsLoss }
 
     package func reducer(isRaw: Bool) -> TransitionReducer { isRaw ? raw : damped }
 
@@ -108,10 +111,11 @@ package struct ScopeState: Equatable, Sendable {
         )
     }
 
-    /// Returns the transition of a held loss whose grace is over, from the last verdict: the kernel may not answer any more.
-    package mutating func publishHeldLoss(at now: Duration, wallTime: Duration) -> Transition? {
-        guard let path = level.path else { return nil }
-        return damped.reduce(path, ScopeChange(), resynced: false, stamp(now, wallTime), cause: .audit)
+    /// Returns the held transition that is due, from the last verdict: the kernel may not answer any more.
+    ///
+    /// - Parameter path: the path of the last verdict, with its validation.
+    package mutating func publishHeld(_ path: NetworkPath, at now: Duration, wallTime: Duration) -> Transition? {
+        damped.reduce(path, ScopeChange(old: path), resynced: false, stamp(now, wallTime), cause: .audit)
     }
 
     /// Returns the transitions of a new validation of the published path.
@@ -230,7 +234,11 @@ package struct ScopeLevel: Equatable, Sendable {
     }
 }
 
-/// Turns the verdicts about one scope into the transitions of one kind of stream: raw, or with losses held back for a grace.
+/// Turns the verdicts about one scope into the transitions of one kind of stream, raw or damped.
+///
+/// A damped stream publishes a loss after its grace, becoming satisfied at once, and every other change at once if its last
+/// transition is old enough, otherwise when it is. So a flapping carrier makes four transitions a second, not a thousand. A raw
+/// stream has neither a grace nor a spacing. Holds depend on time alone: no lookup is needed to publish.
 package struct TransitionReducer: Equatable, Sendable {
     /// The data of a transition that the paths do not tell.
     package struct Stamp: Sendable {
@@ -244,25 +252,63 @@ package struct TransitionReducer: Equatable, Sendable {
         }
     }
 
-    private struct Hold: Equatable {
-        var until: Duration
-        var cause: Cause
+    /// The relation of the last verdict to the last transition.
+    private enum Phase: Equatable {
+        /// The verdict is published, or differs in minor details.
+        case published
+        /// The path is lost; the loss is published if it outlasts its grace.
+        case losing(until: Duration, Cause)
+        /// Something else changed; it is published when the last transition is old enough.
+        case waiting(until: Duration, Cause)
+
+        var deadline: Duration? {
+            switch self {
+            case .published: nil
+            case .losing(let until, _), .waiting(let until, _): until
+            }
+        }
+
+        /// Holds a loss; a longer loss keeps its beginning and its cause.
+        mutating func lose(until: Duration, _ cause: () -> Cause) {
+            if case .losing = self { return }
+            self = .losing(until: until, cause())
+        }
+
+        /// Holds another change, with the cause of the last one.
+        mutating func wait(until: Duration, isNew: Bool, _ cause: () -> Cause) {
+            if case .waiting = self, !isNew { return }
+            self = .waiting(until: until, cause())
+        }
     }
 
-    package let lossGrace: Duration
+    /// The least distance of a damped transition to the one before, unless the path became satisfied.
+    package static let spacing = Duration.milliseconds(250)
+
+    private let lossGrace: Duration
+    private let spacing: Duration
     /// The path that was published last; `nil` before the baseline.
     package private(set) var published: NetworkPath?
     package private(set) var sequence: UInt64 = 0
-    private var hold: Hold?
+    /// The losses of the path or its carrier since the last transition.
+    package private(set) var losses = 0
+    private var phase = Phase.published
+    /// The time of the last transition; `nil` before the first one, as the baseline is none.
+    private var lastTime: Duration?
+    private var publishedEpoch: UInt64 = 0
     /// The kinds to add to the next transition.
     private var pending: Transition.Kinds = []
 
-    package init(lossGrace: Duration) {
-        self.lossGrace = max(.zero, lossGrace)
-    }
+    /// Creates the reducer of raw streams.
+    package init() { (lossGrace, spacing) = (.zero, .zero) }
 
-    /// The time at which a held loss is published; `nil` if no loss is held.
-    package var deadline: Duration? { hold?.until }
+    /// Creates the reducer of damped streams.
+    package init(lossGrace: Duration) { (self.lossGrace, spacing) = (max(.zero, lossGrace), Self.spacing) }
+
+    /// The time at which a held transition is published; `nil` if none is held.
+    package var deadline: Duration? { phase.deadline }
+
+    /// True while a loss is held.
+    package var holdsLoss: Bool { if case .losing = phase { true } else { false } }
 
     /// Makes an unknown path the baseline if there is none.
     package mutating func goBlind() { published = published ?? .unknown }
@@ -272,35 +318,41 @@ package struct TransitionReducer: Equatable, Sendable {
         _ path: NetworkPath, _ change: ScopeChange, resynced: Bool, _ stamp: Stamp, cause: @autoclosure () -> Cause
     ) -> Transition? {
         guard let old = published else {
-            published = path
+            (published, publishedEpoch) = (path, stamp.epoch)
             return nil
         }
+        if change.lost || change.blinked { losses += 1 }
         if change.resumed { pending.insert(.resumed) }
         var kinds = path.kinds(since: old)
-        if kinds.contains(.offline) {
-            let now = stamp.at.sinceBoot
-            let held = hold ?? Hold(until: now.saturatingAdd(lossGrace), cause: cause())
-            if resynced { pending.insert(.resynced) }
-            guard now >= held.until else {
-                hold = held
-                return nil
-            }
-            return publish(path, kinds, stamp, held.cause)
+        if old.isSatisfied && path.isSatisfied,
+            losses > 0 || change.changedGround || isBackOnAnotherEpoch(kinds, stamp.epoch)
+        {
+            kinds.insert(.reestablished)
         }
-        if change.blinked || change.changedGround || hold != nil { kinds.insert(.reestablished) }
-        guard !kinds.isEmpty || !pending.isDisjoint(with: .resumed) else {
-            published = path
+        guard !kinds.isEmpty || pending.contains(.resumed) else {
+            (published, publishedEpoch, phase, pending) = (path, stamp.epoch, .published, [])
             return nil
         }
         if resynced { pending.insert(.resynced) }
-        return publish(path, kinds, stamp, cause())
+        let now = stamp.at.sinceBoot
+        if kinds.contains(.offline) {
+            phase.lose(until: now.saturatingAdd(lossGrace), cause)
+        } else {
+            let due = kinds.contains(.online) ? nil : lastTime?.saturatingAdd(spacing)
+            phase.wait(until: due ?? now, isNew: change.isNews(path), cause)
+        }
+        return publishIfDue(path, kinds, stamp)
     }
 
     /// Takes in a validation of the published path.
     package mutating func revalidate(_ finding: PathValidation, _ stamp: Stamp, _ cause: Cause) -> Transition? {
-        guard var path = published, hold == nil, path.isSatisfied, path.validation != finding else { return nil }
+        guard var path = published, !holdsLoss, path.isSatisfied, path.validation != finding else { return nil }
+        let now = stamp.at.sinceBoot
         path.validation = finding
-        return publish(path, .validationChanged, stamp, cause)
+        // A path that waits is published with its validation.
+        let isFirst = phase == .published
+        phase.wait(until: lastTime?.saturatingAdd(spacing) ?? now, isNew: true) { cause }
+        return isFirst ? publishIfDue(path, .validationChanged, stamp) : nil
     }
 
     /// Publishes an unknown path, as the last transition.
@@ -308,17 +360,30 @@ package struct TransitionReducer: Equatable, Sendable {
         published == nil || published?.status == .unknown ? nil : publish(.unknown, [], stamp, cause)
     }
 
+    /// Returns true for a change that was undone while it waited: connections of the time between are dead.
+    private func isBackOnAnotherEpoch(_ kinds: Transition.Kinds, _ epoch: UInt64) -> Bool {
+        guard case .waiting = phase else { return false }
+        return kinds.isEmpty && !pending.contains(.resumed) && epoch != publishedEpoch
+    }
+
+    private mutating func publishIfDue(_ path: NetworkPath, _ kinds: Transition.Kinds, _ stamp: Stamp) -> Transition? {
+        switch phase {
+        case .losing(let due, let cause) where due <= stamp.at.sinceBoot: publish(path, kinds, stamp, cause)
+        case .waiting(let due, let cause) where due <= stamp.at.sinceBoot: publish(path, kinds, stamp, cause)
+        case .published, .losing, .waiting: nil
+        }
+    }
+
     private mutating func publish(
         _ path: NetworkPath, _ kinds: Transition.Kinds, _ stamp: Stamp, _ cause: Cause
     ) -> Transition {
         sequence += 1
         defer {
-            published = path
-            hold = nil
-            pending = []
+            (published, publishedEpoch, lastTime) = (path, stamp.epoch, stamp.at.sinceBoot)
+            (phase, pending, losses) = (.published, [], 0)
         }
         return Transition(
             sequence: sequence, epoch: stamp.epoch, previous: published, current: path, kinds: kinds.union(pending), cause: cause,
-            at: stamp.at, wallTime: stamp.wallTime, flapPenalty: stamp.penalty.level(at: stamp.at.sinceBoot))
+            at: stamp.at, wallTime: stamp.wallTime, flapPenalty: stamp.penalty.level(at: stamp.at.sinceBoot), losses: losses)
     }
 }

@@ -134,6 +134,7 @@ struct MonitorMetrics: Sendable {
     /// By the bits of ``Transition/Kinds``.
     private let transitions: [Counter]
     private let outages: Timer
+    private let pathLosses: Counter
     private let losses: Counter
     private let resyncs: Counter
     private let missed: Counter
@@ -146,6 +147,7 @@ struct MonitorMetrics: Sendable {
             Counter(label: "reachability.transitions", dimensions: [("kind", $0)], factory: factory)
         }
         outages = Timer(label: "reachability.outage.seconds", preferredDisplayUnit: .seconds, factory: factory)
+        pathLosses = counter("reachability.path.losses")
         losses = counter("reachability.losses")
         resyncs = counter("reachability.resyncs")
         missed = counter("reachability.missed.by.events")
@@ -158,6 +160,7 @@ struct MonitorMetrics: Sendable {
             for (bit, counter) in transitions.enumerated() where transition.kinds.rawValue & 1 << UInt32(bit) != 0 {
                 counter.increment()
             }
+            if transition.losses > 0 { pathLosses.increment(by: transition.losses) }
         }
         for outage in report.outages { outages.record(outage) }
         let (new, old) = (report.health, report.oldHealth)

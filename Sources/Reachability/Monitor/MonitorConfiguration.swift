@@ -26,7 +26,7 @@ extension ReachabilityMonitor {
         public var tunnelsStandAlone = false
         /// The least length of an outage that ``ReachabilityMonitor/transitions`` publishes; 0 publishes every outage.
         ///
-        /// Negative values are treated as 0.
+        /// Negative values are treated as 0. Changes other than losses and gains keep a distance of 250 ms whatever the grace is.
         public var lossGrace: Duration = .milliseconds(250)
         /// The interval of audits, which look up every scope without an event; `nil` for no audits.
         ///
@@ -72,8 +72,8 @@ extension ReachabilityMonitor {
         /// The factory of the monitor's metrics; `nil` for none.
         ///
         /// The metrics are made once, with the monitor. Of the internet: `reachability.satisfied`, `reachability.transitions`,
-        /// `reachability.outage.seconds`. Of the monitor's ``ReachabilityMonitor/health``: `reachability.losses`,
-        /// `reachability.resyncs`, `reachability.missed.by.events`, `reachability.requests.failed`.
+        /// `reachability.outage.seconds`, `reachability.path.losses`. Of the monitor's ``ReachabilityMonitor/health``:
+        /// `reachability.losses`, `reachability.resyncs`, `reachability.missed.by.events`, `reachability.requests.failed`.
         public var metrics: (any MetricsFactory)?
 
         /// Makes the default configuration.

@@ -6,6 +6,10 @@ extension ReachabilityMonitor {
 
     /// Returns a stream of a scope's present path and each change of it.
     ///
+    /// A damped stream publishes a path that became satisfied at once, a loss once it has lasted for ``Configuration/lossGrace``,
+    /// and any other change 250 ms after the last transition at the earliest, with the state at that time. ``Transition/losses``
+    /// counts the losses that a transition stands for.
+    ///
     /// The first element is the baseline (``Transition/previous`` is `nil`); it waits for the monitor's first snapshot. Each call
     /// makes a stream of its own, for one iteration. A slow listener loses the oldest elements beyond
     /// ``Configuration/bufferedTransitions``, sees the gap in ``Transition/sequence``, and never delays others. When the monitor
@@ -14,7 +18,7 @@ extension ReachabilityMonitor {
     ///
     /// - Parameters:
     ///   - scope: the destination.
-    ///   - raw: true to publish each loss at once instead of holding it for ``Configuration/lossGrace``.
+    ///   - raw: true to publish every change at once.
     public func transitions(to scope: Scope, raw: Bool = false) -> AsyncStream<Transition> {
         let listener = Listener(limit: configuration.bufferedTransitions)
         let key = StreamKey(scope: scope, isRaw: raw)

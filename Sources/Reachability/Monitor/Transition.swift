@@ -21,7 +21,7 @@ public struct Transition: Sendable, CustomStringConvertible {
         public static let gatewayChanged = Kinds(rawValue: 1 << 5)
         /// A family's source address changed: its connections are dead.
         public static let sourceChanged = Kinds(rawValue: 1 << 6)
-        /// The path was lost and came back so quickly that the loss was not published; connections may be dead.
+        /// The path was lost, or led another way, and came back before that was published; connections may be dead.
         public static let reestablished = Kinds(rawValue: 1 << 7)
         /// The machine was suspended in between.
         public static let resumed = Kinds(rawValue: 1 << 8)
@@ -67,11 +67,16 @@ public struct Transition: Sendable, CustomStringConvertible {
     ///
     /// For information: it never delays or hides a transition.
     public var flapPenalty: Double
+    /// The number of times that the path, or the carrier of its link, was lost since the transition before.
+    ///
+    /// A loss that this transition publishes counts, too. A damped stream publishes quick losses together: the sum over its
+    /// transitions is the number of all losses.
+    public var losses: Int
 
     /// Makes a transition, for tests and for publishers other than a monitor.
     public init(
         sequence: UInt64, epoch: UInt64, previous: NetworkPath?, current: NetworkPath, kinds: Kinds, cause: Cause, at: BootInstant,
-        wallTime: Duration, flapPenalty: Double
+        wallTime: Duration, flapPenalty: Double, losses: Int = 0
     ) {
         self.sequence = sequence
         self.epoch = epoch
@@ -82,6 +87,7 @@ public struct Transition: Sendable, CustomStringConvertible {
         self.at = at
         self.wallTime = wallTime
         self.flapPenalty = flapPenalty
+        self.losses = losses
     }
 
     /// True for the first element of a stream.
@@ -111,11 +117,11 @@ public struct Transition: Sendable, CustomStringConvertible {
         let words: [(Kinds, String)] = [
             (.familyGained, "\(Self.names(gained)) gained"), (.familyLost, "\(Self.names(lost)) lost"),
             (.interfaceChanged, "interface changed"), (.gatewayChanged, "gateway changed"),
-            (.sourceChanged, "source address changed"), (.reestablished, "lost and regained"),
+            (.sourceChanged, "source address changed"), (.reestablished, losses > 1 ? "regained" : "lost and regained"),
             (.resumed, "resumed from suspension"), (.resynced, "events were lost"), (.reasonChanged, "reason changed"),
             (.validationChanged, "validation changed"),
         ]
-        return words.compactMap { kinds.contains($0) ? $1 : nil }
+        return words.compactMap { kinds.contains($0) ? $1 : nil } + (losses > 1 ? ["after \(losses) losses"] : [])
     }
 
     private static func names(_ families: [IPAddress.Family]) -> String {

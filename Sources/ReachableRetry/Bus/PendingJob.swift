@@ -64,6 +64,8 @@ public struct PendingJob: Sendable, Identifiable {
     /// The reason why it is queued, and its duration if known.
     var queueReason: QueueReason?
     var queueDelay: Duration?
+    /// True if its delays are over: the bus starts it next.
+    var isDue = false
     /// The functions that return the system error numbers of its errors.
     var errnoReaders: [@Sendable (any Error) -> Int32?] = []
 }
@@ -96,27 +98,32 @@ extension PendingJob: CustomStringConvertible {
 
     private var queueWords: String {
         let time = queueDelay?.words
+        // Without a time its end has come.
+        let wait = time.map { "waits \($0)" } ?? "waits"
         switch queueReason {
         case .canary: return "waits for its turn: another job tries \(target) first"
         case .full(let count): return "waits for its turn: \(Self.attempts(count)) to \(target)"
         case .crowded(let count): return "waits for its turn: \(Self.attempts(count)), as many as the bus allows"
-        case .failed: return "waits \(time ?? "") for the next try of \(target): others have failed"
+        case .failed: return "\(wait) for the next try of \(target): others have failed"
         case .throttled(let id): return WaitWords.hold(queueDelay, target, answering: id.map { "\($0)" })
         case .destinationFull(let count):
             return "waits for its turn: \(Self.attempts(count)) to \(target), as many as may at a time"
         case .unsteady:
             let (most, span, calm) = (Steadiness.mostEdges, Steadiness.span.words, Steadiness.calm.words)
             return "waits for the network to last \(calm): it changed more than \(most) times in \(span)"
-        case .site(.hold): return "waits at most \(time ?? "") for \(target): another machine of the site tries first"
-        case .site(.turn): return "waits \(time ?? "") for its turn: the machines of the site start one after the other"
-        case .site(.share): return "waits \(time ?? "") so that all machines of the site get their share of \(target)"
-        case .spread: return "waits \(time ?? "") so that not all machines come back together"
+        case .site(.hold):
+            let limit = time.map { " at most \($0)" } ?? ""
+            return "waits\(limit) for \(target): another machine of the site tries first"
+        case .site(.turn): return "\(wait) for its turn: the machines of the site start one after the other"
+        case .site(.share): return "\(wait) so that all machines of the site get their share of \(target)"
+        case .spread: return "\(wait) so that not all machines come back together"
         case .pace: return "waits for its turn: the pace allows the next start in \(time ?? "a moment")"
         case nil: return "waits for its turn"
         }
     }
 
     private var delays: String {
+        if isDue { return WaitWords.isDue }
         let serverDelay = hardDelay.map(WaitWords.serverDelay)
         // Before the first attempt a hard delay is its owner's.
         if attempts == 0, let hardDelay { return WaitWords.due(in: hardDelay) }

@@ -59,7 +59,7 @@ extension RetryBus.State {
             hardDelay: description.hardDelay, timeLeft: description.timeLeft, attempts: Int(job.history.started),
             charged: Int(job.history.charged), networkFailures: Int(job.history.networkFailures),
             lastError: record.lastError, isScopeUnmet: description.unmet.first == job.scope, queueReason: description.queueReason,
-            queueDelay: description.queueDelay, errnoReaders: job.rules.classification.errnoReaders)
+            queueDelay: description.queueDelay, isDue: description.isDue, errnoReaders: job.rules.classification.errnoReaders)
     }
 }
 

@@ -18,6 +18,9 @@ package enum WaitWords {
     /// The wait for all of these.
     package static func waits(for needs: [String]) -> String { "waits for " + needs.joined(separator: ", and for ") }
 
+    /// A delay that is over.
+    package static let isDue = "is due now"
+
     /// A delay before the first attempt.
     package static func due(in time: Duration) -> String { "is due in \(time.words)" }
 
@@ -29,6 +32,6 @@ package enum WaitWords {
 
     /// A delay that a server ordered for all jobs of a target.
     package static func hold(_ time: Duration?, _ target: String, answering job: String?) -> String {
-        "waits \(time?.words ?? ""): \(target) ordered a delay\(job.map { ", in its answer to \($0)" } ?? "")"
+        "waits\(time.map { " \($0.words)" } ?? ""): \(target) ordered a delay\(job.map { ", in its answer to \($0)" } ?? "")"
     }
 }

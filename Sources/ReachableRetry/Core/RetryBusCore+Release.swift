@@ -166,6 +166,8 @@ extension RetryBusCore {
         /// The reason why it is queued, and its duration if known.
         var queueReason: QueueReason?
         var queueDelay: Duration?
+        /// True if its delays are over.
+        var isDue = false
     }
 
     func description(of key: JobKey, at now: BusTime) -> Description? {
@@ -174,7 +176,7 @@ extension RetryBusCore {
         let isHeld = job.isQueued && allUnmet(job).isEmpty
         let isResting = job.isPaused && job.phase != .running
         let (queueReason, end) = isHeld ? queueReason(of: job, at: now) : (nil, .never)
-        return Description(
+        var description = Description(
             state: isResting ? .paused : isHeld ? .queued : isWaiting ? .waiting : job.phase == .running ? .running : .backingOff,
             unmet: isWaiting ? allUnmet(job) : [],
             softDelay: isVoided(job) ? nil : delay(job, until: job.history.soft, at: now),
@@ -182,6 +184,8 @@ extension RetryBusCore {
             timeLeft: job.deadline.isNever ? nil : max(.zero, job.deadline - now),
             destination: gates.destination(job.gate), queueReason: queueReason,
             queueDelay: end.isNever || end <= now ? nil : end - now)
+        description.isDue = job.phase == .backingOff && description.softDelay == nil && description.hardDelay == nil
+        return description
     }
 
     /// Returns the reason why a queued job has not started, and the end of that reason.

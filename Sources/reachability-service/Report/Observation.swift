@@ -35,6 +35,8 @@ struct Observation: Hashable, Sendable {
     var causeKind: String?
     var causeDetail: String?
     var flapPenalty: Double?
+    /// The number of losses since the transition before; `nil` for other entries, and for those of earlier versions.
+    var losses: Int?
     /// The number of the transition: a gap means that entries are missing.
     var sequence: UInt64?
     /// True for a baseline that repeats the state of the entries before it, as at the beginning of another file.
@@ -44,6 +46,12 @@ struct Observation: Hashable, Sendable {
     var beginsWatch: Bool { kind == .baseline && !isContinued }
     /// True for entries with a state.
     var hasState: Bool { kind == .baseline || kind == .transition }
+
+    /// The number of losses that ended before they were published.
+    var shortLosses: Int {
+        guard let losses else { return kinds.contains("reestablished") ? 1 : 0 }
+        return max(0, losses - (kinds.contains("offline") ? 1 : 0))
+    }
 }
 
 extension Observation {
@@ -57,7 +65,7 @@ extension Observation {
             scope: scope.description, status: path.status, reason: path.offlineReason?.rawValue, interface: interface,
             kinds: transition.kinds.names, causeKind: hasCause ? transition.cause.kind.rawValue : nil,
             causeDetail: hasCause ? transition.cause.detail : nil, flapPenalty: transition.flapPenalty,
-            sequence: transition.sequence)
+            losses: transition.isBaseline ? nil : transition.losses, sequence: transition.sequence)
     }
 
     /// Reads a line of `watch --format json` or `watch --log`; `nil` for a damaged line, and for one that is no entry of a history.
@@ -79,12 +87,16 @@ extension Observation {
         causeKind = (line.cause?.kind).map(Self.shortened)
         causeDetail = (line.cause?.detail).map(Self.shortened)
         flapPenalty = line.flapPenalty
+        losses = line.losses.map { min(max(0, $0), Self.mostLosses) }
         sequence = line.sequence
         isContinued = line.continued ?? false
     }
 
     /// The length of the longest scope in bytes: a host name with its qualifiers.
     private static let longestScope = 512
+
+    /// The most losses of one entry: sums of larger numbers would not fit.
+    private static let mostLosses = 1_000_000_000
 
     /// Returns true for a time since boot: the nanoseconds of a larger number do not fit.
     private static func isTime(_ seconds: Double) -> Bool { (0..<9e9).contains(seconds) }
@@ -118,6 +130,7 @@ extension Observation {
         var kinds: [String]?
         var cause: Cause?
         var flapPenalty: Double?
+        var losses: Int?
         var sequence: UInt64?
         var continued: Bool?
     }

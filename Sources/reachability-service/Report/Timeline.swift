@@ -72,7 +72,7 @@ struct Timeline: Sendable {
             boot?.add(observation, at: at, isBeating: hasHeartbeats)
         }
         let isInPeriod = from.map { observation.time >= $0 } ?? true && until.map { observation.time <= $0 } ?? true
-        if isInPeriod, observation.kinds.contains("reestablished") { reestablished += 1 }
+        if isInPeriod { reestablished += observation.shortLosses }
         limitMemory()
     }
 

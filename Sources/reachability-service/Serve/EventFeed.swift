@@ -10,6 +10,8 @@ struct ScopeRecord: Sendable {
     /// The transition that began the present status, or the baseline.
     private(set) var beginning: Transition
     private(set) var outages = 0
+    /// The number of losses, those too short to be an outage included.
+    private(set) var losses = 0
     /// The length of the outages that have ended.
     private var endedOutages = Duration.zero
 
@@ -21,6 +23,7 @@ struct ScopeRecord: Sendable {
     mutating func update(_ transition: Transition) {
         let (old, new) = (last.current.status, transition.current.status)
         last = transition
+        losses += transition.losses
         guard old != new else { return }
         if old == .unsatisfied { endedOutages = offlineTime(until: transition.at) }
         if new == .unsatisfied { outages += 1 }

@@ -19,6 +19,10 @@ actor History {
     private let scopes: [String]
     private let report: @Sendable (String) -> Void
     private var waiting: [Observation] = []
+    /// The last sign of life; `nil` before the first.
+    private var lastSign: Moment?
+    /// The last observation of each scope.
+    private var states: [String: Observation] = [:]
     /// The number of the first waiting observations that are being written.
     private var inFlight = 0
     /// The last write, after which the next one begins.
@@ -57,6 +61,33 @@ actor History {
 
     /// Adds an observation, which ``write(now:)`` writes.
     func add(_ observation: Observation) {
+        if let at = observation.sinceBoot { noteLife(at: Moment(at: BootInstant(sinceBoot: at), wallTime: observation.time)) }
+        states[observation.scope] = observation
+        append(observation)
+    }
+
+    /// Notes that the service runs.
+    ///
+    /// As in a log with heartbeats, a long silence is unknown time: the machine was suspended, or the process stopped.
+    func noteLife(at moment: Moment) {
+        guard let last = lastSign else { return lastSign = moment }
+        // The one of a transition may come later.
+        if moment.at > last.at { lastSign = moment }
+        guard last.at.duration(to: moment.at) > Timeline.longestSilence else { return }
+        // Entries without a number: none is missing between them.
+        for state in states.values where state.status != .unknown {
+            append(
+                Observation(
+                    kind: .transition, time: last.wallTime, sinceBoot: last.at.sinceBoot, scope: state.scope, status: .unknown,
+                    kinds: []))
+            var present = state
+            (present.kind, present.kinds, present.losses) = (.transition, [], nil)
+            (present.time, present.sinceBoot) = (moment.wallTime, moment.at.sinceBoot)
+            append(present)
+        }
+    }
+
+    private func append(_ observation: Observation) {
         waiting.append(observation)
         guard waiting.count > Self.capacity else { return }
         waiting.removeFirst()

@@ -9,7 +9,8 @@ import Reachability
 final class HistoryFile: HistoryStorage {
     /// "RWhy", as `file` shows it.
     private static let applicationID: Int32 = 0x5257_6879
-    private static let version = 1
+    /// Version 2 added `losses`.
+    private static let version = 2
 
     let path: String
     private let pool: DatabasePool
@@ -37,6 +38,7 @@ final class HistoryFile: HistoryStorage {
             pool = try DatabasePool(path: path, configuration: configuration)
             run = try pool.write { db in
                 if try !Self.checkTables(db, path) { try db.execute(sql: Self.schema) }
+                if try Int.fetchOne(db, sql: "PRAGMA user_version") == 1 { try db.execute(sql: Self.addingLosses) }
                 let time = Self.nanoseconds(started)
                 try db.execute(sql: "INSERT INTO runs (started, alive) VALUES (?, ?)", arguments: [time, time])
                 return db.lastInsertedRowID
@@ -160,13 +162,13 @@ final class HistoryFile: HistoryStorage {
         try db.cachedStatement(
             sql: """
                 INSERT INTO observations (run, kind, time, since_boot, scope, status, reason, interface, kinds, cause_kind,
-                    cause_detail, flap_penalty, sequence) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    cause_detail, flap_penalty, sequence, losses) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """
         ).execute(arguments: [
             run, observation.kind.rawValue, nanoseconds(observation.time), observation.sinceBoot.map(nanoseconds),
             observation.scope, observation.status.rawValue, observation.reason, observation.interface,
             observation.kinds.joined(separator: " "), observation.causeKind, observation.causeDetail, observation.flapPenalty,
-            observation.sequence.map { Int64(clamping: $0) },
+            observation.sequence.map { Int64(clamping: $0) }, observation.losses,
         ])
     }
 
@@ -177,7 +179,8 @@ final class HistoryFile: HistoryStorage {
             sinceBoot: (row["since_boot"] as Int64?).map { .nanoseconds($0) }, scope: row["scope"],
             status: NetworkPath.Status(rawValue: row["status"]) ?? .unknown, reason: row["reason"], interface: row["interface"],
             kinds: kinds.split(separator: " ").map(String.init), causeKind: row["cause_kind"], causeDetail: row["cause_detail"],
-            flapPenalty: row["flap_penalty"], sequence: (row["sequence"] as Int64?).map { UInt64(clamping: $0) })
+            flapPenalty: row["flap_penalty"], losses: row["losses"],
+            sequence: (row["sequence"] as Int64?).map { UInt64(clamping: $0) })
     }
 
     private static func nanoseconds(_ time: Duration) -> Int64 { Int64(clamping: time.attoseconds / 1_000_000_000) }
@@ -232,10 +235,16 @@ final class HistoryFile: HistoryStorage {
             run INTEGER NOT NULL REFERENCES runs (id),
             kind TEXT NOT NULL, time INTEGER NOT NULL, since_boot INTEGER,
             scope TEXT NOT NULL, status TEXT NOT NULL, reason TEXT, interface TEXT,
-            kinds TEXT NOT NULL, cause_kind TEXT, cause_detail TEXT, flap_penalty REAL, sequence INTEGER
+            kinds TEXT NOT NULL, cause_kind TEXT, cause_detail TEXT, flap_penalty REAL, sequence INTEGER,
+            losses INTEGER
         ) STRICT;
         CREATE INDEX observations_by_scope ON observations (scope, time);
         CREATE INDEX observations_by_run ON observations (run);
+        """
+
+    private static let addingLosses = """
+        ALTER TABLE observations ADD COLUMN losses INTEGER;
+        PRAGMA user_version = 2;
         """
 
     /// Creates a directory and those above it (mkdir -p); errors show themselves at the file.

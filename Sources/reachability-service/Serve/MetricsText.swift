@@ -96,6 +96,10 @@ struct MetricsText {
             each("reachability_outage_seconds_total", .counter, "The time without a path since the service started.") {
                 Self.seconds($0.offlineTime(until: now))
             },
+            each(
+                "reachability_path_losses_total", .counter,
+                "The losses of the path or its carrier since the service started, those too short to be an outage included."
+            ) { "\($0.losses)" },
             each("reachability_flap_penalty", .gauge, "The recent losses: each adds 1, which halves every 15 s.") {
                 "\($0.last.flapPenalty)"
             },

@@ -9,6 +9,9 @@ struct ServiceClock: Sendable {
     /// The time on the monitor's clock.
     var bootTime: @Sendable () -> BootInstant
 
+    /// The present time.
+    var moment: Moment { Moment(at: bootTime(), wallTime: wallTime()) }
+
     /// The kernel's clocks (clock_gettime(2)).
     static let kernel = ServiceClock(
         wallTime: { read(CLOCK_REALTIME) }, bootTime: { BootInstant(sinceBoot: read(CLOCK_BOOTTIME)) })
@@ -102,7 +105,10 @@ struct ServeSession: Sendable {
     private func keepHistory() async -> ReachabilityError? {
         await withTaskGroup(of: Void.self) { group in
             group.addTask {
-                for await _ in recorded { await history.write(now: clock.wallTime()) }
+                for await _ in recorded {
+                    await history.noteLife(at: clock.moment)
+                    await history.write(now: clock.wallTime())
+                }
             }
             group.addTask { await each(Self.aliveInterval) { recording.yield() } }
             group.addTask {
@@ -221,6 +227,7 @@ extension ServeSession {
         await shared.document("history \(hours)", version: await feed.version, lifetime: .seconds(1)) {
             let now = clock.wallTime()
             let start = now.saturatingSubtract(.seconds(hours * 3600))
+            await history.noteLife(at: clock.moment)
             let timelines = await history.timelines(from: start, until: now)
             return HistoryDocument(start: start, end: now, timelines: timelines).json.description + "\n"
         }

@@ -40,8 +40,10 @@ struct RunMessages {
         case .backingOff:
             // The message about the shortage still applies.
             guard shortage == nil else { return nil }
+            guard let delay = event.delay else { return nil }
+            guard delay > .zero else { return "next attempt now" }
             let reconnect = situation().heedsReconnects ? ", sooner if the network reconnects" : ""
-            return event.delay.map { "next attempt in \(durationText($0))\(reconnect)" }
+            return "next attempt in \(durationText(delay))\(reconnect)"
         case .gaveUp:
             guard let report = event.report, report.lastError.map(Self.isExpected) != true else { return nil }
             return "giving up \(Self.count(report.attempts)): \(Self.text(report.reason))"

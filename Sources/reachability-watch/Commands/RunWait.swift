@@ -26,12 +26,15 @@ struct RunWait: Hashable {
     ///
     /// - Parameter elapsed: The time since the last attempt, or since the beginning.
     func text(after elapsed: Duration) -> String {
+        // After a suspension the delay and the deadline may both be over.
+        let isOver = timeLeft.map { $0 <= .zero } ?? false
         var parts: [String] =
             switch kind {
-            case .delay(let delay): ["next attempt in \(Self.rest(delay)) (\(number))"]
+            case .delay where isOver: []
+            case .delay(let delay): ["next attempt \(Self.due(delay)) (\(number))"]
             case .event(let reason): [reason, "\(Age(elapsed).text) so far"]
             }
-        if let timeLeft { parts.append("gives up in \(Self.rest(timeLeft))") }
+        if let timeLeft { parts.append("gives up \(Self.due(timeLeft))") }
         return parts.joined(separator: "; ")
     }
 
@@ -52,8 +55,8 @@ struct RunWait: Hashable {
         return charged + 1 == attempt ? "attempt \(attempt) of \(limit)" : "attempt \(attempt), \(limit - charged) left"
     }
 
-    /// Returns a time that is left as text.
-    private static func rest(_ time: Duration) -> String { Age(.seconds(shown(time))).text }
+    /// Returns the end of a time that is left as text.
+    private static func due(_ time: Duration) -> String { time > .zero ? "in \(Age(.seconds(shown(time))).text)" : "now" }
 
     /// Returns the time after which a time that is left has another text.
     private static func untilChange(ofRest time: Duration) -> Duration {

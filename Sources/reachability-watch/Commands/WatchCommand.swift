@@ -9,7 +9,8 @@ struct WatchCommand: ParsableCommand {
         commandName: "watch",
         abstract: "Writes a line for the present state and for each change.",
         discussion: """
-            A loss shorter than 250 ms is reported as "lost and regained". --raw reports every loss at once.
+            A loss shorter than 250 ms is reported as "lost and regained". Changes other than losses and returns are reported at \
+            most four times a second, with the number of losses since the line before. --raw reports every change at once.
 
             --exec runs a program, never a shell, for the present state and for each change; reachability-watch-hooks(7) lists \
             its variables. One program runs at a time, and only for the newest state: what it misses is counted. Its input is \

@@ -164,6 +164,8 @@ final class FuzzedMachine: Sendable {
                 watch.checked.scope == .internet ? difference("the path", "\(Verdict(monitor.path))", \.description) : nil,
                 difference("the last raw transition", Verdict(raw.current).published, \.published),
                 difference("the last transition", Verdict(damped.current).published, \.published),
+                watch.raw.losses == watch.damped.losses
+                    ? nil : "\(watch.checked.name): \(watch.raw.losses) losses, \(watch.damped.losses) of them damped",
                 state.isSatisfied == raw.current.isSatisfied ? nil : "\(watch.checked.name): the condition says \(state)",
                 state.epoch == raw.epoch ? nil : "\(watch.checked.name): the condition says \(state), the transition \(raw.epoch)",
             ]

@@ -6,6 +6,7 @@ final class StreamRecord: Sendable {
     private struct State {
         var last: Transition?
         var count = 0
+        var losses = 0
         var faults: [String] = []
     }
 
@@ -21,6 +22,8 @@ final class StreamRecord: Sendable {
     var last: Transition? { state.withLock(\.last) }
     /// The number of transitions without the baseline.
     var count: Int { state.withLock(\.count) }
+    /// The losses that the transitions stand for.
+    var losses: Int { state.withLock(\.losses) }
     var faults: [String] { state.withLock(\.faults) }
 
     /// Reads transitions until the monitor ends.
@@ -29,6 +32,7 @@ final class StreamRecord: Sendable {
             state.withLock { state in
                 if let last = state.last {
                     state.count += 1
+                    state.losses += transition.losses
                     state.faults += Self.faults(of: transition, after: last, isRaw: isRaw)
                 } else if !transition.isBaseline || transition.sequence != 0 || transition.kinds != [] {
                     state.faults.append("the first is no baseline: \(transition)")
@@ -59,6 +63,10 @@ final class StreamRecord: Sendable {
             next.kinds.contains(.reestablished) || Verdict(last.current).published != Verdict(next.current).published,
             "something changed")
         check(next.epoch >= last.epoch, "epochs never decrease")
+        check(!next.kinds.contains(.offline) || next.losses > 0, "an outage is a loss")
+        if !isRaw && !last.isBaseline && next.kinds.isDisjoint(with: [.online, .offline]) {
+            check(last.at.duration(to: next.at) >= .milliseconds(250), "a damped stream has four lines a second")
+        }
         // While losses are held back, several epochs may pass between two published transitions.
         guard isRaw else { return faults }
         check(next.epoch - last.epoch <= 1, "epochs increase by one")

@@ -24,7 +24,8 @@ import Testing
         Observation(
             kind: kind, time: start + .seconds(seconds), sinceBoot: .seconds(1000 + seconds), scope: scope, status: status,
             reason: status == .unsatisfied ? "noCarrier" : nil, interface: "a\\xffb", kinds: ["offline", "resynced"],
-            causeKind: "linkDown", causeDetail: "\u{1b}[31m", flapPenalty: 0.1, sequence: UInt64(max(0, seconds)))
+            causeKind: "linkDown", causeDetail: "\u{1b}[31m", flapPenalty: 0.1,
+            losses: kind == .transition ? 3 : nil, sequence: UInt64(max(0, seconds)))
     }
 
     private static func statuses(_ history: History, from: Int64, until: Int64) async -> [String] {
@@ -45,6 +46,22 @@ import Testing
         #expect(try await Self.stored(in: file, from: Self.start + .seconds(3), of: ["internet"]) == written)
         #expect(try await Self.stored(in: file, from: Self.start + .seconds(9), of: ["internet"]) == [written[1]])
         #expect(try await Self.stored(in: file, from: Self.start, of: ["nas.local"]).isEmpty)
+    }
+
+    @Test func aFileOfTheFirstVersionIsTakenOver() async throws {
+        let directory = Directory()
+        do {
+            let file = try HistoryFile(directory: directory.path, started: Self.start)
+            try await file.write([Self.observation(.satisfied, at: 0, kind: .baseline)], alive: Self.start, isEnd: true)
+        }
+        try await DatabaseQueue(path: directory.file).write { db in
+            try db.execute(sql: "ALTER TABLE observations DROP COLUMN losses; PRAGMA user_version = 1")
+        }
+        #expect(try HistoryFile.observations(in: directory.path, from: nil).map(\.kind) == [.baseline, .end])
+        let file = try HistoryFile(directory: directory.path, started: Self.start + .seconds(60))
+        let added = Self.observation(.unsatisfied, at: 61)
+        try await file.write([added], alive: Self.start + .seconds(62), isEnd: false)
+        #expect(try await Self.stored(in: file, from: .zero, of: ["internet"]).last == added)
     }
 
     @Test func aChildThatHasNotBegunHoldsNoLock() throws {

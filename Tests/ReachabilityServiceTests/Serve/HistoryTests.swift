@@ -122,6 +122,55 @@ private final class FailingStorage: HistoryStorage {
         #expect(summaries.map { Self.statuses($0) } == [["satisfied 3"], ["unsatisfied 3"]])
     }
 
+    private static func moment(_ seconds: Int64) -> Moment {
+        Moment(at: BootInstant(sinceBoot: .seconds(seconds)), wallTime: start + .seconds(seconds))
+    }
+
+    @Test(arguments: [true, false]) func aSuspensionIsUnknown(_ isTickFirst: Bool) async {
+        let desk = Desk(scopes: [.internet, .host("nas.local")])
+        var (internet, nas) = (ScopeStory(), ScopeStory())
+        await desk.history.add(Observation(internet.next(ScopeStory.online), of: .internet))
+        await desk.history.add(Observation(nas.next(ScopeStory.offline), of: .host("nas.local")))
+        for seconds in [61, 121, 181] as [Int64] { await desk.history.noteLife(at: Self.moment(seconds)) }
+        await desk.history.write(now: Self.start + .seconds(181))
+        if isTickFirst { await desk.history.noteLife(at: Self.moment(10_981)) }
+        await desk.history.add(Observation(internet.next(ScopeStory.offline, after: 10_980), of: .internet))
+        await desk.history.noteLife(at: Self.moment(10_991))
+        let summaries = await desk.history.timelines(from: Self.start + .seconds(1), until: Self.start + .seconds(10_991))
+        #expect(
+            summaries.map { Self.statuses($0) } == [
+                ["satisfied 180", "unknown 10800", "unsatisfied 10"], ["unsatisfied 180", "unknown 10800", "unsatisfied 10"],
+            ])
+        #expect(summaries[0].availability.map { abs($0 - 180.0 / 190) < 1e-9 } == true)
+        await desk.history.write(now: Self.start + .seconds(10_991))
+        let later = await desk.history.timelines(from: Self.start + .seconds(1), until: Self.start + .seconds(10_991))
+        #expect(later.map(\.spans) == summaries.map(\.spans), "the file has the gap, too")
+    }
+
+    @Test func aQuietServiceIsNoGap() async {
+        let desk = Desk()
+        var story = ScopeStory()
+        await desk.history.add(Observation(story.next(ScopeStory.online), of: .internet))
+        for minutes in 0..<600 as Range<Int64> { await desk.history.noteLife(at: Self.moment(minutes * 60)) }
+        await desk.history.noteLife(at: Self.moment(599 * 60 + 600))
+        let summary = await desk.history.timelines(from: Self.start + .seconds(1), until: Self.start + .seconds(36_540)).first
+        #expect(Self.statuses(summary) == ["satisfied 36539"])
+    }
+
+    @Test func lossesThatShareATransitionAreCounted() async {
+        let desk = Desk()
+        var story = ScopeStory()
+        await desk.history.add(Observation(story.next(ScopeStory.online), of: .internet))
+        var flapped = story.next(ScopeStory.online)
+        (flapped.kinds, flapped.losses) = (.reestablished, 37)
+        await desk.history.add(Observation(flapped, of: .internet))
+        var lost = story.next(ScopeStory.offline)
+        lost.losses = 5
+        await desk.history.add(Observation(lost, of: .internet))
+        let summary = await desk.history.timelines(from: Self.start, until: Self.start + .seconds(60)).first
+        #expect(summary?.reestablished == 41 && summary?.sums.outages == 1)
+    }
+
     @Test func anOrderlyEndIsNoted() async throws {
         let desk = Desk()
         await desk.history.write(now: Self.start, isEnd: true)

@@ -74,13 +74,61 @@ import Testing
         }
     }
 
-    @Test func streamsWithoutGraceAreEqual() async throws {
+    @Test func flappingCarrierMakesFourLinesASecond() async throws {
+        try await withMonitor { monitor, network, clock in
+            var damped = try await Listener(monitor.transitions)
+            let start = clock.now.offset
+            for _ in 0..<1400 {
+                try network.pull("eth0")
+                clock.advance(by: .microseconds(300))
+                try network.plug("eth0")
+                clock.advance(by: .microseconds(400))
+            }
+            clock.advance(by: .milliseconds(250))
+            var lines: [Transition] = []
+            while lines.reduce(0, { $0 + $1.losses }) < 1400 { lines.append(try await damped.next()) }
+            #expect(lines.count == 5 && lines.allSatisfy { $0.kinds == .reestablished })
+            #expect(lines.map { $0.at.sinceBoot - start }.allSatisfy { $0 < .milliseconds(1250) })
+            #expect(lines.last?.epoch == 1401 && monitor.path.isSatisfied)
+            try network.pull("eth0")
+            clock.advance(by: .milliseconds(250))
+            let lost = try await damped.next()
+            #expect(lost.kinds == .offline && lost.losses == 1 && lost.sequence == 6)
+            try network.plug("eth0")
+            #expect(try await damped.next().kinds == .online)
+        }
+    }
+
+    @Test func heldTransitionNeedsNoAnswerOfTheKernel() async throws {
+        try await withMonitor { monitor, network, clock in
+            var damped = try await Listener(monitor.transitions)
+            try network.replaceRoute(to: "default", via: "192.0.2.2", dev: "eth0")
+            #expect(try await damped.next().kinds == .gatewayChanged)
+            try network.replaceRoute(to: "default", via: "192.0.2.3", dev: "eth0")
+            let latecomer = try await Listener(monitor.transitions)
+            #expect(latecomer.baseline.sequence == 1 && latecomer.baseline.current.gateways == [IPAddress("192.0.2.2")])
+            network.failNextRequests(1000, errno: 12)
+            let lookups = network.lookups
+            clock.advance(by: .milliseconds(250))
+            let held = try await damped.next()
+            #expect(held.kinds == .gatewayChanged && held.sequence == 2 && held.cause.kind == .routeAdded)
+            #expect(held.current.gateways == [IPAddress("192.0.2.3")] && network.lookups == lookups)
+        }
+    }
+
+    @Test func onlyLossesGoOutAtOnceWithoutGrace() async throws {
         var configuration = ReachabilityMonitor.Configuration()
         configuration.lossGrace = .zero
         try await withMonitor(configuration) { monitor, network, clock in
             var damped = try await Listener(monitor.transitions)
             try network.pull("eth0")
             #expect(try await damped.next().kinds == .offline)
+            try network.plug("eth0")
+            #expect(try await damped.next().kinds == .online)
+            try network.replaceRoute(to: "default", via: "192.0.2.2", dev: "eth0")
+            clock.advance(by: .milliseconds(250))
+            let held = try await damped.next()
+            #expect(held.kinds == .gatewayChanged && held.at.sinceBoot == clock.now.offset)
         }
     }
 }

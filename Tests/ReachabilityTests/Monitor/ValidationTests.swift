@@ -83,6 +83,7 @@ import Testing
             var damped = try await Listener(monitor.transitions)
             await validator.nextCall()?.answer(.validated)
             #expect(try await damped.next().kinds == .validationChanged)
+            clock.advance(by: .milliseconds(250))
             try network.pull("eth0")
             try network.plug("eth0")
             let back = try await damped.next()
