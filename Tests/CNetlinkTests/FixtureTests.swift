@@ -62,7 +62,8 @@ import Testing
                     var allowed = Meaning.absent[message.group]?[attribute.type] ?? []
                     // The end of a link needs no state.
                     if decoded.kind == CNL_LINK_GONE, [16, 35].contains(attribute.type) { allowed.insert("link") }
-                    #expect(changes.isSubset(of: allowed), "\(name): type \(message.type) without \(attribute.type) changes \(changes)")
+                    #expect(
+                        changes.isSubset(of: allowed), "\(name): type \(message.type) without \(attribute.type) changes \(changes)")
                 }
             }
         }
@@ -124,7 +125,8 @@ struct Fixture {
     let datagrams: [[UInt8]]
 
     static let names = [
-        "addr_add", "addr_del_v6", "expires_v6", "addr_flush", "blackhole_default", "bridge_port_carrier", "disable_ipv6", "half_defaults",
+        "addr_add", "addr_del_v6", "expires_v6", "addr_flush", "blackhole_default", "bridge_port_carrier", "disable_ipv6",
+        "half_defaults",
         "iface_delete", "mp_v6_del_one_next_hop", "nh_del_single", "nh_replace", "rename_up", "route_append", "route_replace",
         "rule_add_del",
     ]
@@ -200,7 +202,7 @@ private struct RawMessage {
 
 /// The parts of decoded messages, by name.
 private enum Meaning {
-    /// What an attribute's absence says (linux/if_link.h, if_addr.h, rtnetlink.h).
+    /// The meaning of an attribute's absence (linux/if_link.h, if_addr.h, rtnetlink.h).
     static let absent: [RawMessage.Group: [UInt16: Set<String>]] = [
         .link: [1: ["address"], 5: ["lower"], 10: ["master"], 18: ["kind"], 37: ["lower"], 52: ["names"]],
         // IPv4 leaves out 0.0.0.0 (inet_fill_ifaddr, net/ipv4/devinet.c).

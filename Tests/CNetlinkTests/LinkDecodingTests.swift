@@ -50,11 +50,9 @@ import Testing
             guard let base = bytes.baseAddress else { return [] }
             var (message, place, position) = (cnl_message(), 0, UInt32(0))
             guard cnl_decode(base + offset, frame.count, &place, &message), message.kind == CNL_LINK else { return [] }
-            var (names, buffer): ([String], [UInt8]) = ([], [UInt8](repeating: 0, count: Int(CNL_LONG_NAME_SIZE)))
-            while buffer.withUnsafeMutableBytes({ buffer in
-                cnl_next_name(base + offset, &message.link, &position, buffer.bindMemory(to: CChar.self).baseAddress!)
-            }) {
-                names.append(String(decoding: buffer.prefix { $0 != 0 }, as: UTF8.self))
+            var (names, buffer): ([String], [CChar]) = ([], [CChar](repeating: 0, count: Int(CNL_LONG_NAME_SIZE)))
+            while cnl_next_name(base + offset, &message.link, &position, &buffer) {
+                names.append(String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self))
             }
             return names
         }

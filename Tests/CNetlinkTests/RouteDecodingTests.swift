@@ -130,7 +130,7 @@ import Testing
 
     @Test func everyNextHopIsRead() throws {
         let frame = Frame.route([
-            Attribute(9, hop(5, [Attribute(5, [192, 0, 2, 1])]) + hop(6, []) + hop(7, [Attribute(5, [198, 51, 100, 1])])),
+            Attribute(9, hop(5, [Attribute(5, [192, 0, 2, 1])]) + hop(6, []) + hop(7, [Attribute(5, [198, 51, 100, 1])]))
         ])
         let message = try #require(decodeOne(frame))
         #expect(message.route.interface == 5)
@@ -150,7 +150,8 @@ import Testing
         // struct rta_cacheinfo: clntref, lastuse, expires, error and four more.
         func lifetime(_ ticks: Int32, size: Int = 32) throws -> UInt32 {
             let info = [UInt8](repeating: 0, count: 8) + Frame.raw(ticks) + [UInt8](repeating: 0, count: 20)
-            return try #require(decodeOne(Frame.route(family: 10, [Attribute(4, 3), Attribute(12, Array(info.prefix(size)))]))).route.expires
+            return try #require(decodeOne(Frame.route(family: 10, [Attribute(4, 3), Attribute(12, Array(info.prefix(size)))])))
+                .route.expires
         }
         #expect(try lifetime(500) == 500 && lifetime(0) == 0 && lifetime(-3) == 0 && lifetime(500, size: 12) == 0)
     }

@@ -313,7 +313,7 @@ struct RouteTests {
             #require(try candidates.first { try ReachabilityMonitor(kernel).path(to: .address($0)).interface?.name == "cable1" }))
         try await network.watching(scope) { watcher in
             #expect(watcher.path.interface?.name == "cable1")
-            // Nobody answers there: a packet makes the kernel ask for the gateway, three times in three seconds.
+            // No machine has that address: a packet makes the kernel ask for the gateway, three times in three seconds.
             let send = "import socket; socket.socket(2, 2).sendto(b'x', ('\(scope)', 9))"
             try await Child.run(["ip", "netns", "exec", network.near.name, "python3", "-c", send])
             let moved = try await watcher.expect(interface: "cable0") {}

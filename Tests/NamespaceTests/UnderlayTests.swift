@@ -3,7 +3,7 @@ import Glibc
 import Reachability
 import Testing
 
-/// What interfaces stand on, with real devices; packets tell who is right.
+/// Interfaces that stand on others, with real devices; packets are the oracle.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct UnderlayTests {
     /// Returns true if an address of the far end answers a packet: it refuses a connection.

@@ -87,7 +87,7 @@ struct ProgramTests {
     }
 
     @Test func longInterfaceNamesAreReported() throws {
-        let process = try WatchProcess(["status", "--interface", "sixteen-letters-"])
+        let process = try WatchProcess(["status", "--interface", String(repeating: "x", count: 128)])
         #expect(process.errors.readAll().contains("an interface name has at most 127 bytes"))
         #expect(process.end() == 64)
     }

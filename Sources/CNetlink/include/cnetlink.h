@@ -95,7 +95,7 @@ typedef struct {
     cnl_address destination;    ///< RTA_DST; family 0 for a default route.
     cnl_address gateway;        ///< RTA_GATEWAY, or RTA_VIA (an IPv6 gateway of an IPv4 route), or the first next hop's.
     cnl_address source;         ///< RTA_PREFSRC.
-    uint32_t expires;           ///< rta_expires of RTA_CACHEINFO: the remaining time in hundredths of a second, or 0 without an end.
+    uint32_t expires;           ///< rta_expires of RTA_CACHEINFO: hundredths of a second, or 0 without an end.
     uint32_t hops_offset;       ///< RTA_MULTIPATH in the datagram, for `cnl_next_hop`.
     uint32_t hops_length;       ///< Its length, or 0.
 } cnl_route;

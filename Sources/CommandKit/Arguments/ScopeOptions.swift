@@ -93,7 +93,8 @@ package struct ScopeOptions: ParsableArguments {
 package struct MonitorOptions: ParsableArguments {
     @Flag(
         help: """
-            Trust a tunnel by itself, such as one over a radio or a serial line, instead of looking for an interface that it stands on.
+            Trust a tunnel by itself, such as one over a radio or a serial line, instead of looking for an interface that it \
+            stands on.
             """)
     package var tunnelsAlone = false
 

@@ -53,7 +53,12 @@ package enum Culprit: Hashable, Sendable {
             // A device that was plugged in again has another index.
             let known = stops.first { $0.interface.index == lost.index } ?? stops.first { $0.interface.name == lost.name }
             guard let known else {
-                self = .gone(lost.name)
+                // Another one that is connected may have taken its place.
+                if stops.contains(where: \.interface.hasCarrier) {
+                    self.init(guessingFrom: stops.filter { $0.layer < .noRoute }, reason)
+                } else {
+                    self = .gone(lost.name)
+                }
                 return
             }
             if known.layer < .noRoute {

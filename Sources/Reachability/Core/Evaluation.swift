@@ -85,6 +85,10 @@ package struct Evaluation: Sendable {
             linkChanges.append(link)
             _ = table.apply(.link(link))
         }
+        // An event of one family may have led here, and a link carries both.
+        if !linkChanges.isEmpty {
+            for place in scopes.indices { scopes[place].families = .all }
+        }
     }
 
     /// Drops all answers, to look up every address again.

@@ -5,7 +5,7 @@ package struct InterfaceTable: Equatable, Sendable {
     /// All interfaces, in the order of their indices.
     // Not hashed: there are few, and the way from an event to its verdict reads them in their places, without copies.
     package private(set) var all: [NetworkInterface]
-    /// What earlier evaluations found below the interfaces.
+    /// The findings of earlier evaluations below the interfaces.
     package var memory: UnderlayMemory
 
     package init(_ interfaces: [NetworkInterface] = [], _ memory: UnderlayMemory = UnderlayMemory()) {

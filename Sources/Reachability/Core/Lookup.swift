@@ -50,7 +50,7 @@ package struct Lookup: Sendable {
         var question: Question
     }
 
-    /// The number of tunnels in tunnels that are followed; the kernel drops packets in deeper ones (net/core/dev.c, xmit recursion).
+    /// The number of tunnels in tunnels that are followed; the kernel drops packets in deeper ones (net/core/dev.c).
     private static let tunnelLimit = 4
 
     /// The number of sources that are tried where no socket can be asked.
@@ -158,7 +158,7 @@ package struct Lookup: Sendable {
 
     /// Continues with the other next hops of a multipath route, of which the kernel chose one by a hash of addresses.
     ///
-    /// Representatives stand for all destinations, which other next hops have their share of. For one destination the choice counts.
+    /// Representatives stand for all destinations, of which each next hop has a share. For one destination the choice counts.
     private mutating func tryNextHops(of route: RouteVerdict.Route, _ table: InterfaceTable) {
         guard prefersRemote, uppers.isEmpty, query.interface == nil, let place = table.position(of: route.interface),
             table.obstacle(at: place) != nil
@@ -170,8 +170,9 @@ package struct Lookup: Sendable {
 
     private mutating func acceptEntry(_ answer: Result<RouteVerdict, ReachabilityError>, _ table: InterfaceTable) {
         query.fibMatch = false
-        guard case .success(.route(let entry)) = answer, let chosen = uppers.last?.egress.index else { return askNextHop([], table) }
-        askNextHop(entry.nextHops.map(\.interface).filter { $0 != chosen }[...], table)
+        var others: [UInt32] = []
+        if case .success(.route(let entry)) = answer { others = entry.nextHops.map(\.interface) }
+        askNextHop(others.filter { $0 != uppers.last?.egress.index }[...], table)
     }
 
     private mutating func askNextHop(_ rest: ArraySlice<UInt32>, _ table: InterfaceTable) {

@@ -644,7 +644,8 @@ package struct MonitorCore: Sendable {
         guard let change = evaluation.scopes[position].change, var path = evaluation.scopes[position].path,
             let place = scopes.index(forKey: scope), scopes.values[place].order == evaluation.scopes[position].order
         else { return }
-        scopes.values[place].describe(path, isComplete: evaluation.scopes[position].details.isEmpty,
+        scopes.values[place].describe(
+            path, isComplete: evaluation.scopes[position].details.isEmpty,
             expiry: evaluation.scopes[position].expiry)
         if isValidating, let finding = validation?.finding, scope == .internet { path.validation = finding }
         let log = log

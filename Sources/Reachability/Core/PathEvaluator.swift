@@ -68,7 +68,8 @@ package struct PathEvaluator: Sendable {
     ///   - known: the last verdict, which still holds for the other family.
     ///   - failure: the reason why the scope's host has no addresses.
     package func path(
-        for scope: Scope, host: [IPAddress] = [], _ decisions: [Decision]?, families: FamilySet = .all, known: NetworkPath? = nil, failure: NameLookupFailure? = nil, _ table: InterfaceTable
+        for scope: Scope, host: [IPAddress] = [], _ decisions: [Decision]?, families: FamilySet = .all, known: NetworkPath? = nil,
+        failure: NameLookupFailure? = nil, _ table: InterfaceTable
     ) -> NetworkPath {
         let groups = groups(of: scope, host: host)
         if scope.host != nil && groups.isEmpty { return unresolved(scope, failure, table) }
@@ -82,12 +83,12 @@ package struct PathEvaluator: Sendable {
         guard ipv4.isSatisfied || ipv6.isSatisfied else {
             var path = NetworkPath(
                 status: .unsatisfied, offlineReason: Self.reason(ipv4, ipv6), ipv4: ipv4, ipv6: ipv6)
-            if path.offlineReason == .noInterface, decisions == nil || table.interface(named: scope.interface ?? "")?.isLoopback == true,
-                let name = scope.interface
-            {
-                path.obstacle = decisions == nil ? .missing(name) : .loopback(name)
-            } else {
-                path.obstacle = [ipv4, ipv6].first { $0.reason == path.offlineReason && $0.obstacle != nil }?.obstacle
+            path.obstacle = [ipv4, ipv6].first { $0.reason == path.offlineReason && $0.obstacle != nil }?.obstacle
+            guard path.offlineReason == .noInterface, let name = scope.interface else { return path }
+            if decisions == nil {
+                path.obstacle = .missing(name)
+            } else if table.interface(named: name)?.isLoopback == true {
+                path.obstacle = .loopback(name)
             }
             return path
         }

@@ -1,8 +1,8 @@
-/// What interfaces stand on: lower devices, VRFs, the way to a tunnel's far end, the ground of all other tunnels.
-///
-/// A VLAN's flags stay up when its parent is shut down, and a tunnel's always do: packets that leave through them go nowhere.
+// Interfaces stand on others: a VLAN on its parent, a port on its VRF, a tunnel on the way to its far end or on ground, a bridge
+// on the port of the gateway. A VLAN's flags stay up when its parent is shut down, and a tunnel's always do: packets that leave
+// through them go nowhere.
 
-/// What earlier evaluations found below interfaces.
+/// The findings of earlier evaluations below interfaces.
 package struct UnderlayMemory: Equatable, Sendable {
     /// True if tunnels count by themselves, whatever they stand on.
     package var tunnelsStandAlone = false
@@ -33,7 +33,7 @@ package struct BridgedGateway: Hashable, Sendable {
 package struct Decision: Sendable {
     /// The state of what the egress interface stands on.
     package enum Underlay: Equatable, Sendable {
-        /// Nothing but the interface itself, or it carries packets.
+        /// It carries packets, or there is nothing below.
         case sound
         /// The indices of the interfaces that the egress tunnel stands on.
         case ground([UInt32])
@@ -93,10 +93,8 @@ extension InterfaceTable {
             if interface.isUp && interface.hasCarrier { return nil }
             reason = interface.isUp ? .noCarrier : .adminDown
         }
-        let hasOther = all.contains {
-            $0.master == bridged.bridge && $0.index != port.index && $0.isUp && $0.hasCarrier && !["tun", "veth"].contains($0.linkKind)
-        }
-        if hasOther { return nil }
+        let others = all.filter { $0.master == bridged.bridge && $0.index != port.index && $0.isUp && $0.hasCarrier }
+        if others.contains(where: { !["tun", "veth"].contains($0.linkKind) }) { return nil }
         return (reason, .port(bridge: bridge.identity, gateway: bridged.gateway, port, reason))
     }
 

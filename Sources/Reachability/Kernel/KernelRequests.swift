@@ -73,9 +73,11 @@ struct KernelRequests: ~Copyable {
     borrowing func links(_ indices: [UInt32]) throws(ReachabilityError) -> [NetworkInterface] {
         var links: [NetworkInterface] = []
         for index in indices {
-            try ask("RTM_GETLINK", { cnl_request_link($0, index, $1) }) { message, datagram in
-                if message.kind == CNL_LINK { links.append(NetworkInterface(message.link, of: datagram)) }
-            }
+            try ask(
+                "RTM_GETLINK", { cnl_request_link($0, index, $1) },
+                take: { message, datagram in
+                    if message.kind == CNL_LINK { links.append(NetworkInterface(message.link, of: datagram)) }
+                })
         }
         return links
     }
@@ -86,20 +88,21 @@ struct KernelRequests: ~Copyable {
     ) throws(ReachabilityError) -> UInt32? {
         var address: [UInt8] = []
         var request = cnl_address(gateway)
-        try ask("RTM_GETNEIGH", { cnl_request_neighbour($0, interface, &request, $1) }) { message, _ in
-            guard message.kind == CNL_NEIGHBOUR else { return }
-            address = message.neighbour.hardwareAddress
-        }
+        try ask(
+            "RTM_GETNEIGH", { cnl_request_neighbour($0, interface, &request, $1) },
+            take: { message, _ in
+                if message.kind == CNL_NEIGHBOUR { address = message.neighbour.hardwareAddress }
+            })
         if address.isEmpty { return nil }
         var port: UInt32?
-        try ask("RTM_GETNEIGH", { cnl_request_port($0, bridge, address, address.count, $1) }) { message, _ in
-            if message.kind == CNL_NEIGHBOUR { port = message.neighbour.interface }
+        let take = { (message: cnl_message, _: UnsafeRawPointer) in
+            guard message.kind == CNL_NEIGHBOUR, message.neighbour.hardwareAddress == address else { return }
+            port = message.neighbour.interface
         }
+        try ask("RTM_GETNEIGH", { cnl_request_port($0, bridge, address, address.count, $1) }, take: take)
         if let port { return port }
         // With VLANs the entry has one.
-        _ = try dump("RTM_GETNEIGH", true, { cnl_request_ports($0, bridge, $1) }) { message, _ in
-            if message.kind == CNL_NEIGHBOUR, message.neighbour.hardwareAddress == address { port = message.neighbour.interface }
-        }
+        _ = try dump("RTM_GETNEIGH", true, { cnl_request_ports($0, bridge, $1) }, take)
         return port
     }
 
@@ -131,7 +134,7 @@ struct KernelRequests: ~Copyable {
     /// Makes a request with one answer, which `body` gets unless it is an error of the kernel.
     private borrowing func ask(
         _ operation: String, _ request: (OpaquePointer, UnsafeMutablePointer<UInt32>) -> Int32,
-        _ body: (cnl_message, UnsafeRawPointer) -> Void
+        take body: (cnl_message, UnsafeRawPointer) -> Void
     ) throws(ReachabilityError) {
         let sequence = try socket.send(operation, request)
         var isAnswered = false

@@ -84,7 +84,7 @@ public struct NetworkInterface: Hashable, Sendable {
         }
     }
 
-    /// What packets of an interface need below it.
+    /// The part of the machine below an interface that its packets need.
     package enum Underlay: Hashable, Sendable {
         /// Nothing that the kernel tells, or another namespace: its own state says all.
         case none
@@ -141,7 +141,7 @@ public struct NetworkInterface: Hashable, Sendable {
     package var linkKind = ""
     /// The index of the bridge, bond or VRF that it is a port of (IFLA_MASTER).
     package var master: UInt32?
-    /// What the interface stands on.
+    /// The part of the machine that its packets need below it.
     package var underlay = Underlay.none
 
     /// Makes an interface, by default one that is up, has carrier and no addresses.

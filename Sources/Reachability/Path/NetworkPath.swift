@@ -22,7 +22,7 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
         var obstacle: Obstacle?
     }
 
-    /// What stops packets, where a reason alone would name the wrong interface.
+    /// An obstacle to packets, where a reason alone would name the wrong interface.
     package indirect enum Obstacle: Hashable, Sendable, CustomStringConvertible {
         /// No interface has the name that the scope is bound to.
         case missing(String)
@@ -128,7 +128,7 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
         set { own().content.nameLookupFailure = newValue }
     }
 
-    /// What stops packets, if the reason alone would name the wrong interface.
+    /// The obstacle to packets, if the reason alone would name the wrong interface.
     package var obstacle: Obstacle? {
         get { storage.content.obstacle }
         set { own().content.obstacle = newValue }
@@ -289,7 +289,7 @@ public struct FamilyPath: Hashable, Sendable {
     package var isMultipath = false
     /// True if ``reason`` was inferred from the interfaces: no lookup chose one, and none was refused for a reason.
     package var isInferred = false
-    /// What stops packets, if the reason alone would name the wrong interface.
+    /// The obstacle to packets, if the reason alone would name the wrong interface.
     package var obstacle: NetworkPath.Obstacle?
     /// The indices of the interfaces that the egress tunnel stands on; empty for any other egress.
     package var ground: [UInt32] = []

@@ -58,7 +58,7 @@ public struct OfflineReason: RawRepresentable, Hashable, Sendable, Comparable, C
     /// Orders from the lowest layer up.
     public static func < (left: OfflineReason, right: OfflineReason) -> Bool { left.rank < right.rank }
 
-    /// What is wrong with an interface, after its name.
+    /// The fault of an interface as a predicate: `has no carrier`.
     package var predicate: String {
         switch self {
         case .noInterface: "is gone"

@@ -6,7 +6,7 @@ package enum RecordingFormat {
     package static let magic: [UInt8] = [0x89] + Array("RCHR\r\n".utf8) + [0x1a]
     /// The version that earlier readers must reject.
     ///
-    /// Version 2 added the source, transport and port of queries. Version 3 added what interfaces stand on, their alternative names,
+    /// Version 2 added the source, transport and port of queries. Version 3 added what interfaces stand on, alternative names,
     /// lifetimes and next hops of routes, inspections, and events of neighbours and of the resolver's files. Earlier versions can
     /// still be read.
     package static let majorVersion: UInt16 = 3

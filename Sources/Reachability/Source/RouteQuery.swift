@@ -95,8 +95,9 @@ public enum RouteVerdict: Hashable, Sendable {
         public var routingProtocol: UInt8?
         /// The scope of the table's entry (RT_SCOPE_*, rtnetlink(7)), such as 0 for global; with ``RouteQuery/fibMatch`` only.
         public var scope: UInt8?
-        /// The time until the entry ends (`expires`, ip-route(8)), such as a default route of a router advertisement; `nil` for no
-        /// end. With ``RouteQuery/fibMatch`` only.
+        /// The remaining lifetime of the entry (`expires`, ip-route(8)), as a router advertises it; `nil` for no end.
+        ///
+        /// With ``RouteQuery/fibMatch`` only.
         public var lifetime: Duration?
         /// The next hops of a multipath entry (`nexthop`, ip-route(8)), empty for any other; with ``RouteQuery/fibMatch`` only.
         public var nextHops: [NextHop] = []

@@ -222,6 +222,9 @@ extension SimulatedKernel {
         if query.fibMatch {
             answer.prefixLength = route.destination.length
             answer.metric = route.metric
+            if route.nextHops.count > 1 {
+                answer.nextHops = route.nextHops.map { .init(interface: $0.interface, gateway: $0.gateway) }
+            }
         } else if let source = query.namedSource {
             answer.source = source
         } else if route.source == nil {

@@ -110,7 +110,8 @@ struct RecordSession {
             }
         }
         let session = MonitorSession(
-            monitor: ReachabilityMonitor(recorder, configuration: configuration), scopes: scopes, isRaw: true, timeLimit: timeLimit, clock: clock)
+            monitor: ReachabilityMonitor(recorder, configuration: configuration), scopes: scopes, isRaw: true, timeLimit: timeLimit,
+            clock: clock)
         let end = await withTaskGroup(of: End?.self) { group in
             group.addTask {
                 let end = await session.run { _, _ in nil }

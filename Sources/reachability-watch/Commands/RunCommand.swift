@@ -63,7 +63,8 @@ struct RunCommand: ParsableCommand {
         let display = quiet ? nil : WaitDisplay(LineDisplay.terminal(Program.outputStyle(.never)), DescriptorOutput.printMessage)
         Program.run(in: target.namespacePath) { [target, retry, summary] in
             let session = RunSession(
-                monitor: ReachabilityMonitor(configuration: monitoring.configuration), scopes: target.scopes, policy: retry.policy, say: { await display?.say($0) },
+                monitor: ReachabilityMonitor(configuration: monitoring.configuration), scopes: target.scopes, policy: retry.policy,
+                say: { await display?.say($0) },
                 display: display, command: child.run)
             let outcome = await session.run()
             if summary { outcome.summary.lines.forEach(DescriptorOutput.printMessage) }

@@ -71,7 +71,9 @@ import Testing
         }
         for gateway in ["192.0.2.1", "fe80::1"] {
             #expect(filter.passes(frame(gateway, state: 0x20)) && filter.passes(frame(gateway, state: 0x02)))
-            for state in [0, 0x01, 0x04, 0x08, 0x10, 0x40, 0x80] as [UInt16] { #expect(!filter.passes(frame(gateway, state: state))) }
+            for state in [0, 0x01, 0x04, 0x08, 0x10, 0x40, 0x80] as [UInt16] {
+                #expect(!filter.passes(frame(gateway, state: state)))
+            }
             #expect(!filter.passes(frame(gateway, state: 0x20, type: 29)))
         }
         for other in ["192.0.2.2", "fe80::2", "0.0.0.0"] { #expect(!filter.passes(frame(other, state: 0x20))) }

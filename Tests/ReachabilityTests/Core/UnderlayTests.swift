@@ -2,7 +2,7 @@ import Glibc
 import Reachability
 import Testing
 
-/// What interfaces stand on: lower devices, VRFs, far ends of tunnels, ground, ports of bridges.
+/// The parts of the machine that interfaces stand on: lower devices, VRFs, far ends of tunnels, ground, ports of bridges.
 @Suite struct UnderlayTests {
     private typealias Answers = (RouteQuery) -> RouteVerdict
 

@@ -38,7 +38,7 @@ import Testing
             #expect(reasons(scenario) == [#"waits for the network: e\x1b0 is shut down (adminDown)"#], "fit for a terminal")
             try scenario.network.removeLink("e\u{1b}0")
             await scenario.settle()
-            #expect(reasons(scenario) == ["waits for the network: there is no interface (noInterface)"])
+            #expect(reasons(scenario) == [#"waits for the network: e\x1b0 is gone (noInterface)"#])
             try scenario.network.addLink("eth1")
             await scenario.settle()
             #expect(reasons(scenario) == ["waits for the network: eth1 has no usable address (noAddress)"])
