@@ -70,7 +70,8 @@ struct ExplanationTests {
         #expect(line.hasPrefix(#"{"scope":"internet","path":{"status":"unsatisfied","reason":"noCarrier","#))
         #expect(
             line.contains(
-                #"{"index":3,"name":"eth1","altNames":[],"kind":"wired","up":false,"carrier":false,"operationalState":"down","carrierChanges":0,"#
+                #"{"index":3,"name":"eth1","altNames":[],"kind":"wired","up":false,"carrier":false,"operationalState":"down","#
+                    + #""carrierChanges":0,"#
                     + #""stopsAt":"adminDown","addresses":[]}"#))
         #expect(line.contains(#"{"destination":"198.41.0.4","mark":7,"usable":false,"error":"ENETUNREACH","errno":101}"#))
         #expect(
