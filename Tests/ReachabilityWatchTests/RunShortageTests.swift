@@ -53,6 +53,12 @@ import Testing
         #expect(growing.starts == [0, 1, 2, 4, 7].map { .seconds($0) } && growing.kinds.last == .succeeded)
     }
 
+    @Test func anImmediateRetryIsNotInZeroMilliseconds() async throws {
+        let result = try await result(of: [.exited(1)], "--backoff", "immediate")
+        #expect(result.kinds.contains(.backingOff) == result.lines.contains("next attempt now"))
+        #expect(!result.lines.contains { $0.contains("0ms") || $0.contains("0s") }, "\(result.lines)")
+    }
+
     @Test func aShortageIsNoneOfTheChosenCodes() async throws {
         let result = try await result(of: [Self.shortage], "--give-up-on", "126")
         #expect(result.starts.count == 2 && result.kinds.last == .succeeded)

@@ -47,7 +47,7 @@ struct CoreBench {
         return bench
     }
 
-    private var time: BusTime { Self.time(now) }
+    var time: BusTime { Self.time(now) }
 
     private static func time(_ seconds: Double) -> BusTime {
         BusTime(nanoseconds: Int64((seconds * 1000).rounded()) * 1_000_000)

@@ -27,6 +27,17 @@ struct CoreGateTests {
         #expect(jobs.dropFirst().allSatisfy { bench.state($0) == .queued && bench.unmet($0).isEmpty })
     }
 
+    @Test func delayThatIsOverIsDue() {
+        var bench = CoreBench(.unjittered)
+        let job = bench.submit()
+        _ = bench.judge(job)
+        bench.park(job, for: .seconds(60))
+        let (before, after) = (bench.time + .seconds(59), bench.time + .seconds(61))
+        #expect(bench.core.description(of: job, at: before)?.isDue == false)
+        let description = bench.core.description(of: job, at: after)
+        #expect(description?.isDue == true && description?.softDelay == nil && description?.state == .backingOff)
+    }
+
     @Test func queuedJobHasNoVoidedDelay() {
         var bench = CoreBench(.unjittered)
         let jobs = (0..<2).map { _ in bench.submit() }
