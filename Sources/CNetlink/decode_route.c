@@ -15,7 +15,7 @@ _Static_assert(CNL_ROUTE_UNICAST == RTN_UNICAST && CNL_ROUTE_LOCAL == RTN_LOCAL 
                && CNL_ROUTE_BLACKHOLE == RTN_BLACKHOLE && CNL_ROUTE_UNREACHABLE == RTN_UNREACHABLE
                && CNL_ROUTE_PROHIBIT == RTN_PROHIBIT && CNL_ROUTE_THROW == RTN_THROW,
                "the reader of cnl_route.type relies on these");
-_Static_assert(RTNH_F_DEAD == 1 && RTNH_F_LINKDOWN == 16, "the reader of cnl_route.flags relies on these");
+_Static_assert(RTNH_F_DEAD == CNL_NEXT_HOP_DEAD && RTNH_F_LINKDOWN == 16, "the reader of cnl_route.flags relies on these");
 _Static_assert(RTM_F_LOOKUP_TABLE == 0x1000 && RTM_F_FIB_MATCH == 0x2000, "the kernel's numbers are ABI");
 
 /// The highest attribute that is read, of a route and of a next hop.

@@ -192,6 +192,7 @@ typedef struct {
 #define CNL_ADDRESS_TENTATIVE 0x40u  ///< IFA_F_TENTATIVE
 #define CNL_NEIGHBOUR_REACHABLE 0x02u ///< NUD_REACHABLE
 #define CNL_NEIGHBOUR_FAILED 0x20u   ///< NUD_FAILED
+#define CNL_NEXT_HOP_DEAD 1u         ///< RTNH_F_DEAD
 #define CNL_ROUTE_UNICAST 1u         ///< RTN_UNICAST
 #define CNL_ROUTE_LOCAL 2u           ///< RTN_LOCAL
 #define CNL_ROUTE_BROADCAST 3u       ///< RTN_BROADCAST

@@ -99,7 +99,9 @@ public enum RouteVerdict: Hashable, Sendable {
         ///
         /// With ``RouteQuery/fibMatch`` only.
         public var lifetime: Duration?
-        /// The next hops of a multipath entry (`nexthop`, ip-route(8)), empty for any other; with ``RouteQuery/fibMatch`` only.
+        /// The next hops of a multipath entry (`nexthop`, ip-route(8)) that lookups may choose, empty for any other entry.
+        ///
+        /// With ``RouteQuery/fibMatch`` only.
         public var nextHops: [NextHop] = []
 
         /// A next hop of a multipath route.
