@@ -72,6 +72,8 @@ package struct Lookup: Sendable {
     /// The answers above the one that is asked for, the destination's first.
     private var uppers: [Upper] = []
     private var underlay = Decision.Underlay.sound
+    /// The reason of the next hop that the kernel chose, if another one decides.
+    private var partialReason: OfflineReason?
     /// The destinations by which ground is found, one of each family.
     private let groundDestinations: [IPAddress]
 
@@ -126,7 +128,9 @@ package struct Lookup: Sendable {
     }
 
     /// The answer that decided, once done.
-    package var decision: Decision { Decision(query: query, verdict: verdict, underlay: underlay) }
+    package var decision: Decision {
+        Decision(query: query, verdict: verdict, underlay: underlay, partialReason: partialReason)
+    }
 
     // MARK: - Underlays
 
@@ -271,6 +275,7 @@ package struct Lookup: Sendable {
                 return askNextHop(rest, table)
             }
             uppers.removeLast()
+            partialReason = PathEvaluator.failure(upper.verdict, to: upper.query, table).reason
             ascend(true, table)
         case .remote(let remote):
             if !passes, underlay.isSound {

@@ -111,10 +111,12 @@ package struct PathEvaluator: Sendable {
         _ decisions: [Decision], _ family: IPAddress.Family, _ scope: Scope, _ table: InterfaceTable
     ) -> FamilyPath {
         var described: (way: Way, ground: [UInt32])?
+        var partialReason: OfflineReason?
         for decision in decisions where decision.query.destination.family == family {
             switch Self.find(decision, table) {
             case .usable(let way):
                 if described?.way.route.isLocal ?? true { described = (way, decision.underlay.ground) }
+                partialReason = partialReason ?? decision.partialReason
             case .refused(let reason, let obstacle):
                 var refused = FamilyPath(reason: reason)
                 refused.obstacle = obstacle
@@ -128,7 +130,7 @@ package struct PathEvaluator: Sendable {
         }
         guard let described else { return FamilyPath(reason: Self.missingLayer(nil, scope, table)) }
         var path = FamilyPath(described.way, table)
-        path.ground = described.ground
+        (path.ground, path.partialReason) = (described.ground, partialReason)
         return path
     }
 

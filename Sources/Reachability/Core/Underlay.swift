@@ -46,9 +46,11 @@ package struct Decision: Sendable {
     package var query: RouteQuery
     package var verdict: RouteVerdict
     package var underlay = Underlay.sound
+    /// The reason of the next hop that the kernel chose, if another one of the same route decides.
+    package var partialReason: OfflineReason?
 
-    package init(query: RouteQuery, verdict: RouteVerdict, underlay: Underlay = .sound) {
-        (self.query, self.verdict, self.underlay) = (query, verdict, underlay)
+    package init(query: RouteQuery, verdict: RouteVerdict, underlay: Underlay = .sound, partialReason: OfflineReason? = nil) {
+        (self.query, self.verdict, self.underlay, self.partialReason) = (query, verdict, underlay, partialReason)
     }
 }
 
@@ -98,9 +100,9 @@ extension InterfaceTable {
         return (reason, .port(bridge: bridge.identity, gateway: bridged.gateway, port, reason))
     }
 
-    /// Returns the reason of the first next hop that does not work; `nil` if all do.
+    /// Returns the reason of the first next hop that the kernel may choose and that does not work; `nil` if all do.
     package func failure(among nextHops: [RouteVerdict.Route.NextHop]) -> OfflineReason? {
-        for hop in nextHops {
+        for hop in nextHops where !hop.isDead {
             guard let place = position(of: hop.interface) else { return .noInterface }
             if let obstacle = obstacle(at: place) { return PathEvaluator.layer(of: all[obstacle], for: nil) }
         }

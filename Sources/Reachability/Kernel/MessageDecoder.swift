@@ -198,10 +198,9 @@ extension RouteVerdict {
         var hop = cnl_hop()
         withUnsafePointer(to: route) { route in
             while cnl_next_hop(buffer, route, &position, &hop) {
-                // Lookups skip a dead one, such as one without carrier where ignore_routes_with_linkdown is set (fib_nexthop_info,
-                // net/ipv4/fib_semantics.c).
-                if hop.flags & CNL_NEXT_HOP_DEAD != 0 { continue }
-                hops.append(Route.NextHop(interface: hop.interface, gateway: IPAddress(hop.gateway)))
+                hops.append(
+                    Route.NextHop(
+                        interface: hop.interface, gateway: IPAddress(hop.gateway), isDead: hop.flags & CNL_NEXT_HOP_DEAD != 0))
             }
         }
         // A list of one is no choice.

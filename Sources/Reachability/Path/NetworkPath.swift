@@ -206,7 +206,8 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
     package mutating func describe(_ family: IPAddress.Family, _ entry: RouteVerdict.Route, failing: OfflineReason?) {
         var described = self[family]
         (described.metric, described.prefixLength) = (entry.metric, entry.prefixLength)
-        (described.isMultipath, described.partialReason) = (!entry.nextHops.isEmpty, failing)
+        described.isMultipath = !entry.nextHops.isEmpty
+        described.partialReason = described.partialReason ?? failing
         self[family] = described
     }
 

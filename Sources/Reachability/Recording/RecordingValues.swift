@@ -422,6 +422,7 @@ extension ByteWriter {
             append(route.nextHops) { writer, hop in
                 writer.append(hop.interface)
                 writer.append(hop.gateway) { $0.append($1) }
+                writer.append(hop.isDead)
             }
         case .refused(let errno):
             append(false)
@@ -493,7 +494,8 @@ extension ByteReader {
         guard version > 2 else { return .route(route) }
         route.lifetime = try optional { reader throws(MalformedBytes) in try reader.duration() }
         route.nextHops = try array { reader throws(MalformedBytes) in
-            RouteVerdict.Route.NextHop(interface: try reader.integer(), gateway: try reader.optionalAddress())
+            let (interface, gateway) = (try reader.integer(UInt32.self), try reader.optionalAddress())
+            return RouteVerdict.Route.NextHop(interface: interface, gateway: gateway, isDead: try reader.flag())
         }
         return .route(route)
     }

@@ -99,9 +99,7 @@ public enum RouteVerdict: Hashable, Sendable {
         ///
         /// With ``RouteQuery/fibMatch`` only.
         public var lifetime: Duration?
-        /// The next hops of a multipath entry (`nexthop`, ip-route(8)) that lookups may choose, empty for any other entry.
-        ///
-        /// With ``RouteQuery/fibMatch`` only.
+        /// The next hops of a multipath entry (`nexthop`, ip-route(8)), empty for any other; with ``RouteQuery/fibMatch`` only.
         public var nextHops: [NextHop] = []
 
         /// A next hop of a multipath route.
@@ -110,11 +108,17 @@ public enum RouteVerdict: Hashable, Sendable {
             public var interface: UInt32
             /// The gateway, `nil` on the link.
             public var gateway: IPAddress?
+            /// True if the kernel leaves it out (RTNH_F_DEAD), as without carrier where ignore_routes_with_linkdown is set
+            /// (fib_nexthop_info, net/ipv4/fib_semantics.c).
+            ///
+            /// A share of the destinations may still have it until a next hop changes: a sysctl alone distributes nothing anew.
+            public var isDead: Bool
 
             /// Makes a next hop.
-            public init(interface: UInt32, gateway: IPAddress? = nil) {
+            public init(interface: UInt32, gateway: IPAddress? = nil, isDead: Bool = false) {
                 self.interface = interface
                 self.gateway = gateway
+                self.isDead = isDead
             }
         }
 

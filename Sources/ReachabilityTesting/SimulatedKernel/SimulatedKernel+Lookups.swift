@@ -222,8 +222,9 @@ extension SimulatedKernel {
         if query.fibMatch {
             answer.prefixLength = route.destination.length
             answer.metric = route.metric
-            let choices = route.nextHops.filter { !$0.isDead }
-            if choices.count > 1 { answer.nextHops = choices.map { .init(interface: $0.interface, gateway: $0.gateway) } }
+            if route.nextHops.count > 1 {
+                answer.nextHops = route.nextHops.map { .init(interface: $0.interface, gateway: $0.gateway, isDead: $0.isDead) }
+            }
         } else if let source = query.namedSource {
             answer.source = source
         } else if route.source == nil {

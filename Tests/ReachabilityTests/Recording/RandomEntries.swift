@@ -129,7 +129,9 @@ struct RandomEntries {
             interface: number(), gateway: maybe { $0.address() }, source: maybe { $0.address() }, table: number(),
             metric: maybe { $0.number() }, prefixLength: maybe { $0.below(129) }, isLocal: bool())
         route.lifetime = maybe { $0.time() }
-        route.nextHops = some(3) { random in .init(interface: random.number(), gateway: random.maybe { $0.address() }) }
+        route.nextHops = some(3) { random in
+            .init(interface: random.number(), gateway: random.maybe { $0.address() }, isDead: random.bool())
+        }
         return .route(route)
     }
 
