@@ -111,7 +111,7 @@ public enum RouteVerdict: Hashable, Sendable {
             /// True if the kernel leaves it out (RTNH_F_DEAD), as without carrier where ignore_routes_with_linkdown is set
             /// (fib_nexthop_info, net/ipv4/fib_semantics.c).
             ///
-            /// A share of the destinations may still have it until a next hop changes: a sysctl alone distributes nothing anew.
+            /// A share of the destinations may still have it until a next hop changes: a sysctl alone moves no share.
             public var isDead: Bool
 
             /// Makes a next hop.
