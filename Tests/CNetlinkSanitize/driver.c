@@ -15,6 +15,15 @@ static void check(bool condition, const char *what) {
     exit(1);
 }
 
+/// Reads the lists of a message that are read from its datagram later.
+static void read_lists(const unsigned char *bytes, const cnl_message *message) {
+    uint32_t names = 0, hops = 0;
+    char name[CNL_LONG_NAME_SIZE];
+    cnl_hop hop;
+    while (cnl_next_name(bytes, &message->link, &names, name)) {}
+    while (cnl_next_hop(bytes, &message->route, &hops, &hop)) {}
+}
+
 /// Decodes from memory that ends where the datagram ends, so that one byte too far is found.
 static size_t decode_all(const unsigned char *bytes, size_t length) {
     unsigned char *exact = malloc(length == 0 ? 1 : length);
@@ -23,6 +32,7 @@ static size_t decode_all(const unsigned char *bytes, size_t length) {
     size_t offset = 0, count = 0;
     cnl_message message;
     while (cnl_decode(exact, length, &offset, &message)) {
+        read_lists(exact, &message);
         count += 1;
         check(offset <= length && count <= length, "decoding does not end");
     }
@@ -49,7 +59,7 @@ static void torture(const unsigned char *bytes, size_t length) {
     memcpy(shifted + 1, bytes, length);
     size_t offset = 1;
     cnl_message message;
-    while (cnl_decode(shifted, length + 1, &offset, &message)) {}
+    while (cnl_decode(shifted, length + 1, &offset, &message)) { read_lists(shifted, &message); }
     free(shifted);
     free(copy);
 }
