@@ -268,14 +268,7 @@ struct RouteTests {
     /// The kernel chooses a next hop by a hash of the addresses: with one that is dead, part of the internet is lost.
     @Test func oneWorkingNextHopIsTheInternetInPart() async throws {
         let network = try await CabledNetwork()
-        try await network.near.ip(
-            """
-            link set cable0 up
-            link set cable1 up
-            addr add 192.0.2.10/24 dev cable0
-            addr add 198.51.100.10/24 dev cable1
-            route add default nexthop via 192.0.2.1 dev cable0 nexthop via 198.51.100.1 dev cable1
-            """)
+        try await network.addMultipath()
         try await network.watching { watcher in
             #expect(watcher.path.isSatisfied && watcher.path.ipv4.partialReason == nil)
             for port in [1, 0] {
@@ -303,14 +296,7 @@ struct RouteTests {
         let network = try await CabledNetwork()
         try await network.far.ip("addr add 192.0.2.1/24 dev remote0\nlink set lo up")
         try await network.near.sysctl("net.ipv4.fib_multipath_use_neigh", "1")
-        try await network.near.ip(
-            """
-            link set cable0 up
-            link set cable1 up
-            addr add 192.0.2.10/24 dev cable0
-            addr add 198.51.100.10/24 dev cable1
-            route add default nexthop via 192.0.2.1 dev cable0 nexthop via 198.51.100.1 dev cable1
-            """)
+        try await network.addMultipath()
         let kernel = KernelNetwork(networkNamespace: network.near.path)
         let candidates = (1...60).compactMap { IPAddress("203.0.113.\($0)") }
         let scope = try Scope.address(

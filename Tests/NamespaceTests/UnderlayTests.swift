@@ -134,18 +134,13 @@ struct UnderlayTests {
     /// A bridge with the port of a virtual machine keeps its carrier when the uplink's cable is pulled.
     @Test func bridgeFallsWithTheGatewaysPort() async throws {
         let network = try await network()
+        try await network.addBridge()
         try await network.near.ip(
             """
-            link add br0 type bridge forward_delay 0 stp_state 0
-            link set br0 up
-            link set cable0 master br0
-            link set cable0 up
             link add guest0 type veth peer name guest1
             link set guest0 master br0
             link set guest0 up
             link set guest1 up
-            addr add 192.0.2.10/24 dev br0
-            route add default via 192.0.2.1
             """)
         while try await !isAnswered(network) {}
         try await network.watching(configuration: .audited) { watcher in
@@ -170,17 +165,8 @@ struct UnderlayTests {
 
     @Test func gatewayInAVirtualMachineStays() async throws {
         let network = try await network()
-        try await network.near.ip(
-            """
-            link add br0 type bridge forward_delay 0 stp_state 0
-            link set br0 up
-            link set cable0 master br0
-            link set cable0 up
-            link set cable1 master br0
-            link set cable1 up
-            addr add 192.0.2.10/24 dev br0
-            route add default via 192.0.2.1
-            """)
+        try await network.addBridge()
+        try await network.near.ip("link set cable1 master br0\nlink set cable1 up")
         while try await !isAnswered(network) {}
         try await network.watching { watcher in
             try await network.pull(1)

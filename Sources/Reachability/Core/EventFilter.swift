@@ -101,7 +101,7 @@ extension EventFilter {
         program.pass(if: .jumpIfAnyBit, UInt32(Self.multi.bigEndian))
         program.add(.loadHalf, 4)
         program.when(.jumpIfEqual, UInt32(Self.newNeighbour.bigEndian), do: neighbours)
-        program.drop(if: .jumpIfEqual, UInt32(Self.delNeighbour.bigEndian))
+        program.end(Program.drop, if: .jumpIfEqual, UInt32(Self.delNeighbour.bigEndian))
         program.add((Code.jumpIfEqual.rawValue, 2, 0, UInt32(Self.newRoute.bigEndian)))
         program.pass(unless: .jumpIfEqual, UInt32(Self.delRoute.bigEndian))
         program.add(.loadByte, 17)
@@ -119,18 +119,12 @@ extension EventFilter {
         var program = Program()
         program.add(.loadHalf, 24)
         program.add((Code.jumpIfEqual.rawValue, 2, 0, UInt32(Self.failed.bigEndian)))
-        program.drop(unless: .jumpIfEqual, UInt32(Self.reachable.bigEndian))
+        program.end(Program.drop, unless: .jumpIfEqual, UInt32(Self.reachable.bigEndian))
         for family in IPAddress.Family.allCases {
             let known = gateways.filter { $0.family == family }
             if known.isEmpty { continue }
             var part = Program()
-            part.add(.load, 28)
-            part.add(.loadX, UInt32(Self.destination))
-            part.add(.loadWord, Program.findAttribute)
-            part.drop(if: .jumpIfEqual, 0)
-            part.add(.copyToX)
-            part.add(.loadHalfAtX, 0)
-            part.drop(unless: .jumpIfEqual, UInt32(UInt16(4 + family.bitWidth / 8).bigEndian))
+            part.findDestination(family, otherwise: Program.drop)
             let words = family.bitWidth / 32
             for gateway in known {
                 for word in 0..<words {
@@ -162,13 +156,7 @@ extension EventFilter {
         program.add(.negate)
         program.add(.and, 31)
         program.add(.store, Memory.free)
-        program.add(.load, 28)
-        program.add(.loadX, UInt32(Self.destination))
-        program.add(.loadWord, Program.findAttribute)
-        program.pass(if: .jumpIfEqual, 0)
-        program.add(.copyToX)
-        program.add(.loadHalfAtX, 0)
-        program.pass(unless: .jumpIfEqual, UInt32(UInt16(4 + family.bitWidth / 8).bigEndian))
+        program.findDestination(family, otherwise: Program.pass)
         let words = family.bitWidth / 32
         for word in 0..<UInt32(words) {
             program.add(.loadWordAtX, 4 + 4 * word)
@@ -249,24 +237,29 @@ extension EventFilter {
 
         mutating func add(_ code: Code, _ operand: UInt32 = 0) { add((code.rawValue, 0, 0, operand)) }
 
-        mutating func pass(if condition: Code, _ operand: UInt32) {
+        mutating func pass(if condition: Code, _ operand: UInt32) { end(Self.pass, if: condition, operand) }
+
+        mutating func pass(unless condition: Code, _ operand: UInt32) { end(Self.pass, unless: condition, operand) }
+
+        mutating func end(_ result: UInt32, if condition: Code, _ operand: UInt32) {
             add((condition.rawValue, 0, 1, operand))
-            add(.return, Self.pass)
+            add(.return, result)
         }
 
-        mutating func pass(unless condition: Code, _ operand: UInt32) {
+        mutating func end(_ result: UInt32, unless condition: Code, _ operand: UInt32) {
             add((condition.rawValue, 1, 0, operand))
-            add(.return, Self.pass)
+            add(.return, result)
         }
 
-        mutating func drop(if condition: Code, _ operand: UInt32) {
-            add((condition.rawValue, 0, 1, operand))
-            add(.return, Self.drop)
-        }
-
-        mutating func drop(unless condition: Code, _ operand: UInt32) {
-            add((condition.rawValue, 1, 0, operand))
-            add(.return, Self.drop)
+        /// Moves X to the first RTA_DST, which has the type and the place of NDA_DST, and ends without one of the family's size.
+        mutating func findDestination(_ family: IPAddress.Family, otherwise result: UInt32) {
+            add(.load, 28)
+            add(.loadX, UInt32(EventFilter.destination))
+            add(.loadWord, Self.findAttribute)
+            end(result, if: .jumpIfEqual, 0)
+            add(.copyToX)
+            add(.loadHalfAtX, 0)
+            end(result, unless: .jumpIfEqual, UInt32(UInt16(4 + family.bitWidth / 8).bigEndian))
         }
 
         /// Adds a part that ends with a return, for a condition.

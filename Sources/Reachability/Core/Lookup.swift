@@ -232,18 +232,16 @@ package struct Lookup: Sendable {
         if !found.isEmpty {
             underlay = .ground(found)
             ascend(true, table)
-        } else if table.lackOfGround(of: upper.egress) == nil {
-            ascend(true, table)
-        } else if asked.isEmpty {
-            fall(upper.egress, table)
+        } else if asked.isEmpty || table.lackOfGround(of: upper.egress) == nil {
+            conclude(withoutGround: upper.egress, table)
         } else {
             uppers.append(upper)
             phase = .inspection
         }
     }
 
-    /// Ends a tunnel without ground.
-    private mutating func fall(_ tunnel: NetworkInterface.Identity, _ table: InterfaceTable) {
+    /// Ends a tunnel without ground, which may count by itself.
+    private mutating func conclude(withoutGround tunnel: NetworkInterface.Identity, _ table: InterfaceTable) {
         if let (reason, obstacle) = table.lackOfGround(of: tunnel) { underlay = .failed(reason, obstacle) }
         ascend(underlay.isSound, table)
     }
@@ -260,7 +258,7 @@ package struct Lookup: Sendable {
     fileprivate mutating func accept(ownRoute index: UInt32?, _ table: InterfaceTable) {
         guard let upper = uppers.popLast() else { return }
         (query, verdict, phase) = (upper.query, upper.verdict, .done)
-        guard let index else { return fall(upper.egress, table) }
+        guard let index else { return conclude(withoutGround: upper.egress, table) }
         underlay = .ground([index])
         ascend(true, table)
     }

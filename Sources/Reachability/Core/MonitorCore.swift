@@ -518,10 +518,10 @@ package struct MonitorCore: Sendable {
             guard let link = path.link(over: family) else { continue }
             if path.hasGround(over: family) {
                 table.memory.ground = path[family].ground.compactMap { table[$0]?.identity }
-            } else if path[family].gateway != nil, table.tunnel(below: link) == nil, let known = table[link]?.identity,
-                table.memory.ground != [known]
+            } else if let place = table.position(of: link), table.memory.ground != [table.all[place].identity],
+                path[family].gateway != nil, table.tunnel(below: link) == nil
             {
-                table.memory.ground = [known]
+                table.memory.ground = [table.all[place].identity]
             }
         }
     }

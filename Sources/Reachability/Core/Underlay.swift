@@ -58,6 +58,23 @@ extension InterfaceTable {
     /// The number of stacked devices that are followed; more would be a loop, which the kernel refuses to build.
     private static let depthLimit = 8
 
+    /// Returns the place of the device below an interface, if it is in the table.
+    private func place(below place: Int) -> Int? {
+        guard case .device(let lower) = all[place].underlay else { return nil }
+        return position(of: lower)
+    }
+
+    /// Returns the places of an interface and all devices below it, from the top.
+    private func places(from index: UInt32) -> [Int] {
+        var places: [Int] = []
+        var next = position(of: index)
+        while let place = next, places.count < Self.depthLimit {
+            places.append(place)
+            next = self.place(below: place)
+        }
+        return places
+    }
+
     /// Returns the place of the interface that stops packets out of another one: itself, a device below it or its VRF.
     package func obstacle(at place: Int) -> Int? {
         var place = place
@@ -65,23 +82,16 @@ extension InterfaceTable {
             guard all[place].isUsable else { return place }
             // A VRF that is down has no routes, but IPv6 addresses of its ports keep their own (net/ipv6/route.c).
             if let master = all[place].master.flatMap(position), all[master].linkKind == "vrf", !all[master].isUp { return master }
-            guard case .device(let lower) = all[place].underlay, let next = position(of: lower) else { return nil }
-            place = next
+            guard let lower = self.place(below: place) else { return nil }
+            place = lower
         }
         return nil
     }
 
     /// Returns the gateway of a route behind a bridge; `nil` for any other route.
     package func bridgedGateway(of interface: UInt32, _ gateway: IPAddress?) -> BridgedGateway? {
-        guard let gateway, var place = position(of: interface) else { return nil }
-        for _ in 0..<Self.depthLimit {
-            if all[place].linkKind == "bridge" {
-                return BridgedGateway(bridge: all[place].index, interface: interface, gateway: gateway)
-            }
-            guard case .device(let lower) = all[place].underlay, let next = position(of: lower) else { return nil }
-            place = next
-        }
-        return nil
+        guard let gateway, let bridge = places(from: interface).first(where: { all[$0].linkKind == "bridge" }) else { return nil }
+        return BridgedGateway(bridge: all[bridge].index, interface: interface, gateway: gateway)
     }
 
     /// Returns the reason why a bridge does not reach a gateway any more; `nil` if it may.
@@ -111,14 +121,10 @@ extension InterfaceTable {
 
     /// Returns the interfaces whose state decides about packets out of one: itself, and all below it.
     package func stack(of index: UInt32) -> [UInt32] {
-        var stack: [UInt32] = []
-        var next: UInt32? = index
-        while let index = next, let interface = self[index], stack.count < Self.depthLimit {
-            stack.append(index)
-            if let master = interface.master, self[master]?.linkKind == "vrf" { stack.append(master) }
-            next = if case .device(let lower) = interface.underlay { lower } else { nil }
+        places(from: index).flatMap { place in
+            let vrf = all[place].master.flatMap { self[$0]?.linkKind == "vrf" ? $0 : nil }
+            return [all[place].index] + (vrf.map { [$0] } ?? [])
         }
-        return stack
     }
 
     /// Returns the tunnel that packets out of an interface go through, if it is one or lies on one.
@@ -128,9 +134,9 @@ extension InterfaceTable {
             switch all[place].underlay {
             case .none: return nil
             case .remote, .ground: return all[place]
-            case .device(let lower):
-                guard let next = position(of: lower) else { return nil }
-                place = next
+            case .device:
+                guard let lower = self.place(below: place) else { return nil }
+                place = lower
             }
         }
         return nil
@@ -159,7 +165,6 @@ extension InterfaceTable {
     /// A namespace may hold a tunnel's device without its socket, as containers do: there the tunnel counts by itself until ground
     /// was seen.
     func lackOfGround(of tunnel: NetworkInterface.Identity) -> (OfflineReason, NetworkPath.Obstacle)? {
-        if memory.tunnelsStandAlone { return nil }
         let hardware = all.filter(\.kind.isHardware)
         if memory.ground.isEmpty, hardware.isEmpty || hardware.contains(where: \.hasCarrier) { return nil }
         let candidates = memory.ground.isEmpty ? hardware.map(\.identity) : memory.ground

@@ -42,6 +42,31 @@ final class CabledNetwork: Sendable {
             """)
     }
 
+    /// Adds an IPv4 address on both cables, and a default route through both.
+    func addMultipath() async throws {
+        try await near.ip(
+            """
+            link set cable0 up
+            link set cable1 up
+            addr add \(Self.block(0)).10/24 dev cable0
+            addr add \(Self.block(1)).10/24 dev cable1
+            route add default nexthop via \(Self.block(0)).1 dev cable0 nexthop via \(Self.block(1)).1 dev cable1
+            """)
+    }
+
+    /// Adds a bridge with the first cable, an IPv4 address and a default route.
+    func addBridge() async throws {
+        try await near.ip(
+            """
+            link add br0 type bridge forward_delay 0 stp_state 0
+            link set br0 up
+            link set cable0 master br0
+            link set cable0 up
+            addr add \(Self.block(0)).10/24 dev br0
+            route add default via \(Self.block(0)).1
+            """)
+    }
+
     static func block(_ port: Int) -> String { port == 0 ? "192.0.2" : "198.51.100" }
 
     func pull(_ port: Int = 0) async throws { try await far.ip("link set remote\(port) down") }
