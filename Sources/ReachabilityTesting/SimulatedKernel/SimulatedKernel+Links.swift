@@ -9,7 +9,7 @@ extension SimulatedKernel {
     ///   - isUp: `true` to set the link up at once.
     ///   - hasCarrier: `true` if the cable is in.
     ///   - isPointToPoint: `true` if the link has one peer (IFF_POINTOPOINT, netdevice(7)); by default `true` for tunnels.
-    /// A tunnel stands on ground, as ``ReachabilityMonitor/Configuration/tunnelsStandAlone`` says, if it is point-to-point.
+    /// A tunnel stands on ground, as `ReachabilityMonitor.Configuration.tunnelsStandAlone` says, if it is point-to-point.
     ///
     /// - Returns: The index of the link. An index is never used again.
     @discardableResult
