@@ -14,8 +14,9 @@
 
 _Static_assert(CNL_NAME_SIZE == IFNAMSIZ && CNL_LONG_NAME_SIZE == ALTIFNAMSIZ, "a name fits, with its NUL");
 _Static_assert(sizeof(struct ifinfomsg) == 16, "rtnetlink(7)");
-_Static_assert(CNL_LINK_UP == IFF_UP && CNL_LINK_POINT_TO_POINT == IFF_POINTOPOINT && CNL_LINK_LOWER_UP == IFF_LOWER_UP,
-               "the reader of cnl_link.flags relies on these");
+_Static_assert(CNL_LINK_UP == IFF_UP && CNL_LINK_POINT_TO_POINT == IFF_POINTOPOINT && CNL_LINK_LOWER_UP == IFF_LOWER_UP
+               && CNL_LINK_DORMANT == IFF_DORMANT && CNL_LINK_MODE_DEFAULT == IF_LINK_MODE_DEFAULT,
+               "the reader of cnl_link.flags and link_mode relies on these");
 _Static_assert(IF_OPER_UNKNOWN == 0 && IF_OPER_DORMANT == 5 && IF_OPER_UP == 6, "RFC 2863 as numbered by linux/if.h");
 _Static_assert(CNL_HARDWARE_ETHERNET == ARPHRD_ETHER && CNL_HARDWARE_LOOPBACK == ARPHRD_LOOPBACK
     && CNL_HARDWARE_PPP == ARPHRD_PPP && CNL_HARDWARE_RAWIP == ARPHRD_RAWIP && CNL_HARDWARE_NONE == ARPHRD_NONE,
@@ -29,6 +30,7 @@ static const struct nla_policy link_policy[LAST_OF_LINK + 1] = {
     [IFLA_LINK] = CNL_EXACTLY(4),
     [IFLA_MASTER] = CNL_EXACTLY(4),
     [IFLA_OPERSTATE] = CNL_EXACTLY(1),
+    [IFLA_LINKMODE] = CNL_EXACTLY(1),
     [IFLA_LINKINFO] = { .type = NLA_NESTED },
     [IFLA_CARRIER_CHANGES] = CNL_EXACTLY(4),
     [IFLA_PROP_LIST] = { .type = NLA_NESTED },
@@ -179,6 +181,7 @@ bool cnl_decode_link(const struct nlmsghdr *header, cnl_message *message) {
     link->carrier_changes = cnl_u32(table[IFLA_CARRIER_CHANGES], 0);
     // RTM_DELLINK alone may lack it.
     if (table[IFLA_OPERSTATE] != NULL) { link->operational_state = *(const uint8_t *)cnl_payload(table[IFLA_OPERSTATE]); }
+    link->link_mode = table[IFLA_LINKMODE] == NULL ? IF_LINK_MODE_DORMANT : *(const uint8_t *)cnl_payload(table[IFLA_LINKMODE]);
     link->hardware_address_length = read_hardware_address(table[IFLA_ADDRESS], link->hardware_address);
     copy_text(link->name, sizeof link->name, table[IFLA_IFNAME]);
     if (link->name[0] == 0 || !read_kind(table[IFLA_LINKINFO], is_foreign, link)) { return false; }

@@ -64,6 +64,27 @@ int32_t cnl_in_namespace(const char *path, int32_t (*work)(void *, const char **
     return visit.error;
 }
 
+static int32_t read_setting(void *argument, const char **operation) {
+    int value = 0;
+    int descriptor;
+    *operation = "open";
+    do { descriptor = open(argument, O_RDONLY | O_CLOEXEC); } while (descriptor < 0 && errno == EINTR);
+    if (descriptor < 0) { return -errno; }
+    char text[16] = "";
+    ssize_t length = read(descriptor, text, sizeof text - 1);
+    for (ssize_t place = 0; place < length && text[place] >= '0' && text[place] <= '9' && value < 100000; place++) {
+        value = 10 * value + text[place] - '0';
+    }
+    close(descriptor);
+    return value;
+}
+
+int32_t cnl_setting(const char *namespace_path, const char *path) {
+    const char *operation;
+    // sysctls of the network are those of the thread's namespace (net_ctl_header_lookup, net/sysctl_net.c).
+    return cnl_in_namespace(namespace_path, read_setting, (void *)path, &operation);
+}
+
 int32_t cnl_enter_namespace(const char *path) {
     const char *operation;
     return cnl_switch_namespace(path, &operation);

@@ -293,6 +293,40 @@ struct RouteTests {
         }
     }
 
+    /// Where the hash is of ports, too, each connection to an address has its own next hop.
+    @Test(arguments: [0, 1]) func portsMayDecideAboutANextHop(policy: Int) async throws {
+        let network = try await CabledNetwork()
+        try await network.near.sysctl("net.ipv4.fib_multipath_hash_policy", "\(policy)")
+        try await network.addMultipath()
+        let addresses = (1...8).map { "203.0.113.\($0)" }
+        let holding = addresses.map { "addr add \($0)/32 dev lo" }.joined(separator: "\n")
+        try await network.far.ip(holding + "\naddr add 192.0.2.1/24 dev remote0")
+        try await network.pull(1)
+        let monitor = ReachabilityMonitor(KernelNetwork(networkNamespace: network.near.path))
+        var reached: Set<Bool> = []
+        for address in addresses {
+            let path = try monitor.path(to: .address(#require(IPAddress(address))))
+            // Twelve connections from other ports, all at once: those that arrive are refused.
+            let connect = """
+                import errno, select, socket
+                ends = [socket.socket() for _ in range(12)]
+                for end in ends:
+                    end.setblocking(False)
+                    end.connect_ex(('\(address)', 9))
+                waiting, errors = set(ends), []
+                while ready := select.select([], list(waiting), [], 0.5)[1]:
+                    waiting -= set(ready)
+                    errors += [end.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) for end in ready]
+                print(errors.count(errno.ECONNREFUSED))
+                """
+            let output = try await Child.run(["ip", "netns", "exec", network.near.name, "python3", "-c", connect]).output
+            let arrived = try #require(Int(output.trimmingCharacters(in: .whitespacesAndNewlines)))
+            reached.insert(arrived > 0)
+            #expect(path.isSatisfied == (arrived > 0) && path.isPartial == (0 < arrived && arrived < 12), "\(address): \(arrived)")
+        }
+        #expect(reached == (policy == 0 ? [true, false] : [true]))
+    }
+
     /// With fib_multipath_use_neigh the kernel leaves out a gateway that does not answer.
     @Test func gatewayThatFailsIsLeftAtOnce() async throws {
         let network = try await CabledNetwork()

@@ -25,6 +25,23 @@ struct UnderlayTests {
         return network
     }
 
+    /// A link mode changes the state, and nothing about packets.
+    @Test(arguments: [["mode dormant"], ["mode dormant", "mode default"], ["state dormant"]])
+    func dormantWireWorks(settings: [String]) async throws {
+        let network = try await network()
+        try await network.addIPv4()
+        try await network.watching { watcher in
+            for setting in settings { try await network.near.ip("link set cable0 \(setting)") }
+            try await watcher.expect(.unsatisfied, .noCarrier, delay: Watcher.carrierDelay) { try await network.pull() }
+            try await watcher.expect(.satisfied) { try await network.plug() }
+            if settings == ["state dormant"] { try await network.near.ip("link set cable0 state dormant") }
+            let link = try await Child.run(["ip", "-n", network.near.name, "link", "show", "dev", "cable0"]).output
+            #expect(link.contains("state DORMANT") == (settings.last != "mode default"))
+            #expect(try await isAnswered(network))
+            #expect(try ReachabilityMonitor(KernelNetwork(networkNamespace: network.near.path)).path(to: .internet).isSatisfied)
+        }
+    }
+
     @Test func macvlanFallsWithItsParent() async throws {
         let network = try await network()
         try await network.near.ip(

@@ -62,6 +62,7 @@ typedef struct {
     uint32_t lower;            ///< IFLA_LINK: the index of the device below it, or of a veth's peer, in the same namespace; or 0.
     uint16_t hardware_type;    ///< ARPHRD_* of linux/if_arp.h.
     uint8_t operational_state; ///< IF_OPER_* of linux/if.h (RFC 2863).
+    uint8_t link_mode;         ///< IF_LINK_MODE_*: dormant, if a program says when the link may pass packets.
     uint8_t hardware_address_length; ///< 0 if there is none, or it is unknown.
     uint8_t hardware_address[CNL_HARDWARE_ADDRESS_SIZE]; ///< IFLA_ADDRESS.
     char name[CNL_NAME_SIZE];  ///< Bytes, not text: the kernel forbids only '/', ':' and white space.
@@ -180,6 +181,8 @@ typedef struct {
 #define CNL_LINK_UP 0x1u             ///< IFF_UP
 #define CNL_LINK_POINT_TO_POINT 0x10u ///< IFF_POINTOPOINT
 #define CNL_LINK_LOWER_UP 0x10000u   ///< IFF_LOWER_UP
+#define CNL_LINK_DORMANT 0x20000u    ///< IFF_DORMANT
+#define CNL_LINK_MODE_DEFAULT 0u     ///< IF_LINK_MODE_DEFAULT
 #define CNL_STATE_UNKNOWN 0u         ///< IF_OPER_UNKNOWN
 #define CNL_STATE_DOWN 2u            ///< IF_OPER_DOWN
 #define CNL_HARDWARE_ETHERNET 1u     ///< ARPHRD_ETHER
@@ -434,6 +437,10 @@ bool cnl_state_name(uint8_t state, char *_Nonnull buffer);
 /// the first 64 KiB of a file. Returns the length.
 size_t cnl_collect_names(const char *_Nonnull const *_Nonnull folders, size_t count, const char *_Nonnull name,
                          char *_Nonnull bytes, size_t capacity);
+
+/// Returns the number in a file below /proc/sys/net of the network namespace at `namespace_path`, 0 without one, or a negative
+/// errno.
+int32_t cnl_setting(const char *_Nullable namespace_path, const char *_Nonnull path);
 
 /// Names the calling thread (PR_SET_NAME, prctl(2)), for top(1) and debuggers. Truncates to 15 bytes.
 void cnl_name_thread(const char *_Nonnull name);

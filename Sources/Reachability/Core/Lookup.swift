@@ -162,9 +162,10 @@ package struct Lookup: Sendable {
 
     /// Continues with the other next hops of a multipath route, of which the kernel chose one by a hash of addresses.
     ///
-    /// Representatives stand for all destinations, of which each next hop has a share. For one destination the choice counts.
+    /// Representatives stand for all destinations, of which each next hop has a share. For one destination the choice counts, unless
+    /// the hash is of ports, too.
     private mutating func tryNextHops(of route: RouteVerdict.Route, _ table: InterfaceTable) {
-        guard prefersRemote, uppers.isEmpty, query.interface == nil, let place = table.position(of: route.interface),
+        guard uppers.isEmpty, query.interface == nil, let place = table.position(of: route.interface),
             table.obstacle(at: place) != nil
         else { return ascend(false, table) }
         uppers.append(Upper(query: query, verdict: verdict, egress: table.all[place].identity, question: .nextHop(rest: [])))
@@ -175,7 +176,9 @@ package struct Lookup: Sendable {
     private mutating func acceptEntry(_ answer: Result<RouteVerdict, ReachabilityError>, _ table: InterfaceTable) {
         query.fibMatch = false
         var others: [UInt32] = []
-        if case .success(.route(let entry)) = answer { others = entry.nextHops.map(\.interface) }
+        if case .success(.route(let entry)) = answer, prefersRemote || entry.choosesByPorts {
+            others = entry.nextHops.map(\.interface)
+        }
         askNextHop(others.filter { $0 != uppers.last?.egress.index }[...], table)
     }
 
@@ -215,6 +218,15 @@ package struct Lookup: Sendable {
     private var ownSource: RouteQuery.Source {
         guard case .remote(let remote) = uppers.last?.question, let source = remote.source else { return .unspecified }
         return .address(source)
+    }
+
+    /// The transport of the packets that are asked about: a tunnel has its own.
+    private var ownTransport: Scope.Transport {
+        switch uppers.last?.question {
+        case .remote(let remote): remote.transport
+        case .ground: .udp
+        case .nextHop, nil: transport
+        }
     }
 
     /// Asks the first question of ``query``.
@@ -351,7 +363,7 @@ package struct Lookup: Sendable {
                 if selected.isRace, !hasRepeated {
                     (hasRepeated, phase) = (true, .first)
                     query.source = ownSource
-                } else if case .refused = selected, transport != .udp {
+                } else if case .refused = selected, ownTransport != .udp {
                     // For a bound socket the first lookup, which has its transport and is as strict, has the better reason.
                     if query.interface != nil { verdict = first }
                     reviewNext(selected, table.usableSources(.ipv6)[...])
@@ -373,7 +385,7 @@ package struct Lookup: Sendable {
                 phase = .comparison(refusal: refusal, verdict: reviewed, rest: rest)
             }
         case .comparison(let refusal, let reviewed, let rest):
-            query.transport = uppers.isEmpty ? transport : query.transport
+            query.transport = ownTransport
             // Refused like the socket: this may be its source.
             if try answer.get() == refusal { (verdict, phase) = (reviewed, .done) } else { reviewNext(refusal, rest[...]) }
         case .entry, .inspection, .done: break

@@ -8,7 +8,10 @@ struct KernelRequests: ~Copyable {
     private let buffer = ReceiveBuffer()
     private let answers = AnswerBuffer()
 
+    private let namespace: String?
+
     init(namespace: String?) throws(ReachabilityError) {
+        self.namespace = namespace
         socket = try NetlinkSocket.forRequests(namespace: namespace)
     }
 
@@ -35,16 +38,27 @@ struct KernelRequests: ~Copyable {
             guard result == 0 else { return result }
             for (index, query) in queries.enumerated() {
                 let answer = answers.messages + index
-                let isRoute = answer.pointee.kind == CNL_ROUTE
-                verdicts.append(
-                    .success(
-                        isRoute ? RouteVerdict(answer.pointee.route, to: query, space) : .refused(errno: answer.pointee.error)))
+                guard answer.pointee.kind == CNL_ROUTE else {
+                    verdicts.append(.success(.refused(errno: answer.pointee.error)))
+                    continue
+                }
+                var verdict = RouteVerdict(answer.pointee.route, to: query, space)
+                if case .route(var route) = verdict, !route.nextHops.isEmpty {
+                    route.choosesByPorts = choosesByPorts(query.destination.family)
+                    verdict = .route(route)
+                }
+                verdicts.append(.success(verdict))
             }
             return 0
         }
         // Formatted only on failure: this lies between each event and its verdict.
         try ReachabilityError.check(
             result, "RTM_GETROUTE \(queries.map { "\($0.destination)" }.joined(separator: ", "))")
+    }
+
+    /// Returns true if the kernel chooses next hops by more than addresses; where its setting cannot be read, by addresses.
+    private borrowing func choosesByPorts(_ family: IPAddress.Family) -> Bool {
+        cnl_setting(namespace, "/proc/sys/net/\(family == .ipv4 ? "ipv4" : "ipv6")/fib_multipath_hash_policy") > 0
     }
 
     /// Returns all links with their addresses.

@@ -76,7 +76,19 @@ extension NetworkInterface {
         master = link.master == 0 ? nil : link.master
         linkKind = kind
         underlay = Underlay(link, kind)
+        if operationalState == .dormant && !isHeldDormant(link) { operationalState = .unknown }
         if let datagram, link.names_length != 0 { alternativeNames = Self.alternativeNames(of: link, datagram) }
+    }
+
+    /// Returns false if a dormant link passes packets, as a wire does whose link mode is dormant, and as any link does whose state is
+    /// left from an earlier mode (rfc2863_policy, net/core/link_watch.c): the kernel's sending does not ask for the state.
+    ///
+    /// A wireless driver passes packets when its program says that the link may (docs/networking/operstates.rst).
+    private func isHeldDormant(_ link: cnl_link) -> Bool {
+        // It takes the state over from below (netif_stacked_transfer_operstate, net/core/dev.c), where it is judged.
+        if case .device = underlay { return false }
+        if link.flags & CNL_LINK_DORMANT != 0 { return true }
+        return UInt32(link.link_mode) != CNL_LINK_MODE_DEFAULT && (kind == .wireless || kind == .other)
     }
 
     private static func alternativeNames(of link: cnl_link, _ datagram: UnsafeRawPointer) -> [String] {

@@ -89,7 +89,7 @@ extension ReachabilityMonitor {
         }
         var path = evaluator.path(
             for: scope, host: host.addresses, lookups.map { _ in decisions }, failure: host.failure, table)
-        try read(RouteDetails(of: path, decisions), table, into: &path)
+        try read(RouteDetails(of: path, decisions), of: scope, table, into: &path)
         let order = steps.indices.sorted { (steps[$0].position, $0) < (steps[$1].position, $1) }
         let ordered = order.map { steps[$0].lookup }
         let spares = path.isSatisfied ? [] : spares(behind: ordered, scope, host, table)
@@ -261,7 +261,7 @@ extension ReachabilityMonitor {
         if isLive, !decisions.allSatisfy({ table.knows($0.verdict) }) { return nil }
         judge(&entry, lookups.map { _ in decisions }, table)
         guard var path = entry.path else { return nil }
-        try read(entry.details, table, into: &path)
+        try read(entry.details, of: entry.scope, table, into: &path)
         return path
     }
 
@@ -272,7 +272,8 @@ extension ReachabilityMonitor {
         for place in evaluation.scopes.indices where !evaluation.scopes[place].details.isEmpty {
             guard var path = evaluation.scopes[place].path else { continue }
             do throws(ReachabilityError) {
-                let lifetime = try read(evaluation.scopes[place].details, evaluation.table, into: &path)
+                let lifetime = try read(
+                    evaluation.scopes[place].details, of: evaluation.scopes[place].scope, evaluation.table, into: &path)
                 evaluation.scopes[place].expiry = .some(
                     lifetime.map { evaluation.now.saturatingAdd($0).saturatingAdd(Self.lifetimeMargin) })
                 evaluation.scopes[place].details = RouteDetails()
@@ -291,14 +292,16 @@ extension ReachabilityMonitor {
     /// - Returns: the least remaining lifetime of the entries; `nil` if none ends.
     @discardableResult
     private func read(
-        _ details: RouteDetails, _ table: InterfaceTable, into path: inout NetworkPath
+        _ details: RouteDetails, of scope: Scope, _ table: InterfaceTable, into path: inout NetworkPath
     ) throws(ReachabilityError) -> Duration? {
         let queries = details.queries
         if queries.isEmpty { return nil }
         var lifetime: Duration?
         for (query, answer) in zip(queries, source.routes(to: queries)) {
             guard case .route(let match) = try answer.get() else { continue }
-            path.describe(query.destination.family, match, failing: table.failure(among: match.nextHops))
+            let isChoice = scope.destination == .internet || match.choosesByPorts
+            path.describe(
+                query.destination.family, match, failing: isChoice ? table.failure(among: match.nextHops) : nil)
             lifetime = Duration.earlier(lifetime, match.lifetime)
         }
         return lifetime

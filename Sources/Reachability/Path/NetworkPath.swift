@@ -168,6 +168,8 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
     public var supportsIPv4: Bool { storage.content.ipv4.isSatisfied }
     /// True if IPv6 works.
     public var supportsIPv6: Bool { storage.content.ipv6.isSatisfied }
+    /// True if the status is `satisfied` and a part fails: see ``FamilyPath/partialReason``.
+    public var isPartial: Bool { isSatisfied && (ipv4.partialReason ?? ipv6.partialReason) != nil }
     /// The next hops in use, IPv4's first, without repetition.
     public var gateways: [IPAddress] {
         guard let first = ipv4.gateway else { return ipv6.gateway.map { [$0] } ?? [] }
@@ -281,10 +283,11 @@ public struct FamilyPath: Hashable, Sendable {
     ///
     /// Read like ``metric``.
     public var prefixLength: Int?
-    /// The reason why some destinations fail although others work: a next hop of a multipath route does not work.
+    /// The reason why some packets get lost although others arrive: a next hop of a multipath route does not work.
     ///
-    /// `nil` if all work. Which destinations fail depends on a hash of their addresses (fib_multipath_hash_policy,
-    /// docs/networking/ip-sysctl.rst). Read like ``metric``, and whenever the route is looked up.
+    /// `nil` if all work. Which next hop the kernel chooses depends on a hash of the addresses: one destination always has the same.
+    /// If the hash is of ports, too, each connection has its own (fib_multipath_hash_policy, docs/networking/ip-sysctl.rst). Read
+    /// like ``metric``, and whenever the route is looked up.
     public var partialReason: OfflineReason?
     /// True if the route has several next hops.
     package var isMultipath = false

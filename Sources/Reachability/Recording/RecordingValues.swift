@@ -424,6 +424,7 @@ extension ByteWriter {
                 writer.append(hop.gateway) { $0.append($1) }
                 writer.append(hop.isDead)
             }
+            append(route.choosesByPorts)
         case .refused(let errno):
             append(false)
             append(errno)
@@ -497,6 +498,7 @@ extension ByteReader {
             let (interface, gateway) = (try reader.integer(UInt32.self), try reader.optionalAddress())
             return RouteVerdict.Route.NextHop(interface: interface, gateway: gateway, isDead: try reader.flag())
         }
+        route.choosesByPorts = try flag()
         return .route(route)
     }
 

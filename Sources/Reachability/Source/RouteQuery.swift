@@ -101,6 +101,9 @@ public enum RouteVerdict: Hashable, Sendable {
         public var lifetime: Duration?
         /// The next hops of a multipath entry (`nexthop`, ip-route(8)), empty for any other; with ``RouteQuery/fibMatch`` only.
         public var nextHops: [NextHop] = []
+        /// True if the kernel chooses one of ``nextHops`` by ports, too (fib_multipath_hash_policy other than 0,
+        /// docs/networking/ip-sysctl.rst); with ``RouteQuery/fibMatch`` only.
+        public var choosesByPorts = false
 
         /// A next hop of a multipath route.
         public struct NextHop: Hashable, Sendable {

@@ -224,6 +224,7 @@ extension SimulatedKernel {
             answer.metric = route.metric
             if route.nextHops.count > 1 {
                 answer.nextHops = route.nextHops.map { .init(interface: $0.interface, gateway: $0.gateway, isDead: $0.isDead) }
+                answer.choosesByPorts = sysctls.choosesByPorts(route.family)
             }
         } else if let source = query.namedSource {
             answer.source = source

@@ -5,6 +5,8 @@ extension SimulatedKernel {
     struct Sysctls: Hashable, Sendable {
         var ignoresIPv4LinkDown = false
         var ignoresIPv6LinkDown = false
+        var choosesIPv4ByPorts = false
+        var choosesIPv6ByPorts = false
         var isNexthopCompatible = true
         var skipsNotifyOnDeviceDown = false
         var keepsAddressesOnDown = false
@@ -17,18 +19,24 @@ extension SimulatedKernel {
         func ignoresLinkDown(_ family: IPAddress.Family) -> Bool {
             family == .ipv4 ? ignoresIPv4LinkDown : ignoresIPv6LinkDown
         }
+
+        /// Returns `true` if next hops of the family are chosen by ports, too.
+        func choosesByPorts(_ family: IPAddress.Family) -> Bool { family == .ipv4 ? choosesIPv4ByPorts : choosesIPv6ByPorts }
     }
 
     private static let keys = [
         "net.ipv4.conf.all.ignore_routes_with_linkdown", "net.ipv6.conf.all.ignore_routes_with_linkdown",
         "net.ipv4.nexthop_compat_mode", "net.ipv6.route.skip_notify_on_dev_down", "net.ipv6.conf.all.keep_addr_on_down",
-        "net.ipv6.conf.all.addr_gen_mode", "net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.LINK.disable_ipv6",
+        "net.ipv4.fib_multipath_hash_policy", "net.ipv6.fib_multipath_hash_policy", "net.ipv6.conf.all.addr_gen_mode",
+        "net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.LINK.disable_ipv6",
     ]
 
     /// Sets a sysctl that can change a verdict, like `sysctl -w`.
     ///
     /// - `net.ipv4.conf.all.ignore_routes_with_linkdown` and the same for IPv6: lookups ignore routes whose link has no
     ///   carrier. Announced as netconf of all interfaces, for IPv6 also of each.
+    /// - `net.ipv4.fib_multipath_hash_policy` and the same for IPv6: other than 0, the answer to a `fibMatch` query says that ports
+    ///   decide, too; answers to lookups stay the same. Not announced.
     /// - `net.ipv4.nexthop_compat_mode`: with 0, changes of a nexthop object do not announce its routes.
     /// - `net.ipv6.route.skip_notify_on_dev_down`: with 1, IPv6 routes of a link that goes down are not announced, like IPv4
     ///   routes.
@@ -53,6 +61,8 @@ extension SimulatedKernel {
             sysctls.ignoresIPv6LinkDown = isOn
             announce(.netconf(interface: nil))
             for link in links { announce(.netconf(interface: link.interface.index)) }
+        case "net.ipv4.fib_multipath_hash_policy": sysctls.choosesIPv4ByPorts = isOn
+        case "net.ipv6.fib_multipath_hash_policy": sysctls.choosesIPv6ByPorts = isOn
         case "net.ipv4.nexthop_compat_mode": sysctls.isNexthopCompatible = isOn
         case "net.ipv6.route.skip_notify_on_dev_down": sysctls.skipsNotifyOnDeviceDown = isOn
         case "net.ipv6.conf.all.keep_addr_on_down": sysctls.keepsAddressesOnDown = isOn

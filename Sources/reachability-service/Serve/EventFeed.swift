@@ -14,26 +14,30 @@ struct ScopeRecord: Sendable {
     private(set) var losses = 0
     /// The length of the outages that have ended.
     private var endedOutages = Duration.zero
+    /// The time in which the machine was suspended before the present status began.
+    private var suspendedBefore: Duration
 
-    init(_ scope: Scope, _ baseline: Transition) {
-        (self.scope, last, beginning) = (scope, baseline, baseline)
+    /// - Parameter suspended: The time since boot in which the machine was suspended, up to the baseline.
+    init(_ scope: Scope, _ baseline: Transition, suspended: Duration = .zero) {
+        (self.scope, last, beginning, suspendedBefore) = (scope, baseline, baseline, suspended)
         if baseline.current.status == .unsatisfied { outages = 1 }
     }
 
-    mutating func update(_ transition: Transition) {
+    mutating func update(_ transition: Transition, suspended: Duration = .zero) {
         let (old, new) = (last.current.status, transition.current.status)
         last = transition
         losses += transition.losses
         guard old != new else { return }
-        if old == .unsatisfied { endedOutages = offlineTime(until: transition.at) }
+        if old == .unsatisfied { endedOutages = offlineTime(until: transition.at, suspended: suspended) }
         if new == .unsatisfied { outages += 1 }
-        beginning = transition
+        (beginning, suspendedBefore) = (transition, suspended)
     }
 
-    /// Returns the time that the scope was unsatisfied, the present outage included.
-    func offlineTime(until now: BootInstant) -> Duration {
+    /// Returns the time that the scope was unsatisfied, the present outage included, suspensions excluded.
+    func offlineTime(until now: BootInstant, suspended: Duration = .zero) -> Duration {
         guard beginning.current.status == .unsatisfied else { return endedOutages }
-        return endedOutages.saturatingAdd(max(.zero, beginning.at.duration(to: now)))
+        let awake = beginning.at.duration(to: now).saturatingSubtract(suspended.saturatingSubtract(suspendedBefore))
+        return endedOutages.saturatingAdd(max(.zero, awake))
     }
 
     /// The present state, for a reader that knows no earlier one.
@@ -75,9 +79,13 @@ struct EventLog {
     var isComplete: Bool { !states.contains { $0 == nil } }
 
     /// Adds a transition of the scope at an index; returns its event.
-    mutating func append(_ transition: Transition, ofScopeAt index: Int) -> String {
+    ///
+    /// - Parameter suspended: The time since boot in which the machine was suspended.
+    mutating func append(_ transition: Transition, ofScopeAt index: Int, suspended: Duration = .zero) -> String {
         count += 1
-        if states[index]?.update(transition) == nil { states[index] = ScopeRecord(scopes[index], transition) }
+        if states[index]?.update(transition, suspended: suspended) == nil {
+            states[index] = ScopeRecord(scopes[index], transition, suspended: suspended)
+        }
         let event = Self.event(transition, of: scopes[index], id: id)
         recent.append(event)
         if recent.count > Self.capacity { recent.removeFirst() }
@@ -158,9 +166,9 @@ actor EventFeed {
     var version: UInt64 { log.count &+ UInt64(hints) }
 
     /// Sends a transition; returns true if with it every scope has a baseline.
-    func publish(_ transition: Transition, ofScopeAt index: Int) -> Bool {
+    func publish(_ transition: Transition, ofScopeAt index: Int, suspended: Duration = .zero) -> Bool {
         let wasComplete = log.isComplete
-        send(log.append(transition, ofScopeAt: index))
+        send(log.append(transition, ofScopeAt: index, suspended: suspended))
         return log.isComplete && !wasComplete
     }
 

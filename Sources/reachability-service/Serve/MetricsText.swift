@@ -23,6 +23,8 @@ struct MetricsText {
     var started: Duration
     /// The present time on the monitor's clock.
     var now: BootInstant
+    /// The time since boot in which the machine was suspended.
+    var suspended = Duration.zero
     var records: [ScopeRecord]
     var health: MonitorHealth
     /// The kernel's events.
@@ -93,9 +95,10 @@ struct MetricsText {
             ) { Self.seconds($0.beginning.wallTime) },
             each("reachability_transitions_total", .counter, "The published changes of the path.") { "\($0.last.sequence)" },
             each("reachability_outages_total", .counter, "The outages since the service started.") { "\($0.outages)" },
-            each("reachability_outage_seconds_total", .counter, "The time without a path since the service started.") {
-                Self.seconds($0.offlineTime(until: now))
-            },
+            each(
+                "reachability_outage_seconds_total", .counter,
+                "The time without a path since the service started, without suspensions."
+            ) { Self.seconds($0.offlineTime(until: now, suspended: suspended)) },
             each(
                 "reachability_path_losses_total", .counter,
                 "The losses of the path or its carrier since the service started, those too short to be an outage included."

@@ -8,13 +8,16 @@ struct ServiceClock: Sendable {
     var wallTime: @Sendable () -> Duration
     /// The time on the monitor's clock.
     var bootTime: @Sendable () -> BootInstant
+    /// The time since boot in which the machine was suspended.
+    var suspended: @Sendable () -> Duration = { .zero }
 
     /// The present time.
     var moment: Moment { Moment(at: bootTime(), wallTime: wallTime()) }
 
     /// The kernel's clocks (clock_gettime(2)).
     static let kernel = ServiceClock(
-        wallTime: { read(CLOCK_REALTIME) }, bootTime: { BootInstant(sinceBoot: read(CLOCK_BOOTTIME)) })
+        wallTime: { read(CLOCK_REALTIME) }, bootTime: { BootInstant(sinceBoot: read(CLOCK_BOOTTIME)) },
+        suspended: { read(CLOCK_BOOTTIME).saturatingSubtract(read(CLOCK_MONOTONIC)) })
 
     private static func read(_ clock: clockid_t) -> Duration {
         var time = timespec()
@@ -83,7 +86,7 @@ struct ServeSession: Sendable {
             group.addTask { await joinFleet() }
             group.addTask { await feedWatchdog() }
             let end = await monitoring.run { index, transition in
-                let isComplete = await feed.publish(transition, ofScopeAt: index)
+                let isComplete = await feed.publish(transition, ofScopeAt: index, suspended: clock.suspended())
                 await history.add(Observation(transition, of: scopes[index]))
                 recording.yield()
                 await notifier?.note(status: summary(await feed.records))
@@ -199,9 +202,9 @@ extension ServeSession {
                 readers: await feed.readerCount, cutReaders: await feed.cutReaders, connections: connections,
                 refusedConnections: refused, writesHistory: history.isKept ? problem == nil : nil)
             return MetricsText(
-                version: Program.version, started: started, now: clock.bootTime(), records: await feed.records,
-                health: monitor.health, events: monitor.eventCounts, queue: await queue?.snapshot(), hooks: hooks?.runner.counts,
-                fleet: fleet?.snapshot(), service: service
+                version: Program.version, started: started, now: clock.bootTime(), suspended: clock.suspended(),
+                records: await feed.records, health: monitor.health, events: monitor.eventCounts,
+                queue: await queue?.snapshot(), hooks: hooks?.runner.counts, fleet: fleet?.snapshot(), service: service
             ).text
         }
     }

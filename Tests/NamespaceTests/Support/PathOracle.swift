@@ -154,11 +154,16 @@ struct PathOracle {
 
     private func isWorking(_ link: KernelView.Link) -> Bool {
         let flags = link.flags ?? []
-        return flags.contains("UP") && flags.contains("LOWER_UP") && !Self.stoppingStates.contains(link.operstate ?? "NOTPRESENT")
+        return flags.contains("UP") && flags.contains("LOWER_UP") && !isStopped(link)
     }
 
-    /// The states in which an interface with a carrier passes no packets.
-    private static let stoppingStates = ["DORMANT", "TESTING", "NOTPRESENT"]
+    /// Returns true in a state in which an interface with a carrier passes no packets.
+    ///
+    /// Without a driver that says so (the flag), a dormant one passes them: no card here is wireless.
+    private func isStopped(_ link: KernelView.Link) -> Bool {
+        let state = link.operstate ?? "NOTPRESENT"
+        return ["TESTING", "NOTPRESENT"].contains(state) || state == "DORMANT" && link.flags?.contains("DORMANT") == true
+    }
 
     private func isGood(_ source: String, _ target: SocketTarget, _ way: KernelView.Way) -> Bool {
         // connect(2) has bound the socket to it; over IPv6 that may have been the address of another moment.
@@ -181,7 +186,7 @@ struct PathOracle {
         let flags = link.flags ?? []
         if !flags.contains("UP") { return "adminDown" }
         if !flags.contains("LOWER_UP") { return "noCarrier" }
-        if Self.stoppingStates.contains(link.operstate ?? "NOTPRESENT") { return "dormant" }
+        if isStopped(link) { return "dormant" }
         let held = (link.addresses ?? []).filter { address in
             guard let target else { return true }
             let isLinkLocal = address.local?.hasPrefix("fe80:") == true || address.local?.hasPrefix("169.254.") == true

@@ -73,6 +73,21 @@ struct EventLogTests {
         record.update(story.next(.unknown, after: 5))
         #expect(record.outages == 2 && record.offlineTime(until: BootInstant(sinceBoot: .seconds(500))) == .seconds(20))
     }
+
+    @Test func suspensionIsNoOutage() {
+        func offlineTime(_ record: ScopeRecord, until seconds: Int, suspended: Int) -> Duration {
+            record.offlineTime(until: BootInstant(sinceBoot: .seconds(seconds)), suspended: .seconds(suspended))
+        }
+        var story = ScopeStory()
+        var record = ScopeRecord(.internet, story.next(ScopeStory.online), suspended: .seconds(500))
+        record.update(story.next(ScopeStory.offline, after: 9), suspended: .seconds(500))
+        #expect(offlineTime(record, until: 15, suspended: 500) == .seconds(5))
+        // Asleep from 15 to 3615.
+        #expect(offlineTime(record, until: 3620, suspended: 4100) == .seconds(10))
+        record.update(story.next(ScopeStory.offline, after: 3606), suspended: .seconds(4100))
+        record.update(story.next(ScopeStory.online, after: 4), suspended: .seconds(4100))
+        #expect(offlineTime(record, until: 9000, suspended: 5000) == .seconds(10))
+    }
 }
 
 @Suite(.timeLimit(.minutes(1))) struct EventFeedTests {

@@ -144,6 +144,31 @@ import Testing
         #expect(refused.offlineReason == .unreachable)
     }
 
+    /// Rules may select by transport: each source is tried with the tunnel's own.
+    @Test func sourcesOfOuterPacketsAreTriedWithTheTunnelsTransport() throws {
+        let far = ip("2001:db8:f::9")
+        let protocol47 = Scope.Transport(rawValue: 47)
+        let tunnel = Self.device(
+            7, "gre1", .tunnel, .remote(.init(address: far, transport: protocol47)), linkKind: "ip6gre", "10.9.0.1/30")
+        let cable = Self.cable(2, "eth0", "2001:db8:1::10/64", "2001:db8:1::20/64")
+        let (path, asked, _) = try judge([cable, tunnel]) { query in
+            if query.destination != far { return overGRE(.noRoute)(query) }
+            return switch query.source {
+            case .unspecified: .refused(errno: EHOSTUNREACH)
+            case .selected: .refused(errno: EACCES)
+            case .address(let source) where query.transport == protocol47: .through(2, via: "fe80::1", from: source.description)
+            case .address(let source) where source == ip("2001:db8:1::10"): .through(2, via: "fe80::1", from: source.description)
+            // The socket was refused for this one.
+            case .address: .refused(errno: EACCES)
+            }
+        }
+        let tried = asked.filter { if case .address = $0.source { $0.destination == far } else { false } }
+        // Two groups of destinations are looked up side by side.
+        let one = [protocol47, protocol47, .udp, .udp]
+        #expect(tried.map(\.transport) == one + one)
+        #expect(path.isSatisfied)
+    }
+
     @Test func tunnelsInCirclesEnd() throws {
         // The far end is routed through the tunnel itself.
         let (path, asked, _) = try judge([Self.cable(), Self.gre()], overGRE(.through(7, via: nil, from: "10.9.0.1")))

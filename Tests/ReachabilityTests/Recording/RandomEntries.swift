@@ -132,6 +132,7 @@ struct RandomEntries {
         route.nextHops = some(3) { random in
             .init(interface: random.number(), gateway: random.maybe { $0.address() }, isDead: random.bool())
         }
+        route.choosesByPorts = bool()
         return .route(route)
     }
 
