@@ -10,7 +10,6 @@ far() { ip netns exec far "$@"; }
 begin() {
     ip netns add far
     ip link add eth0 type veth peer name remote0 netns far
-    far sysctl --quiet net.ipv4.conf.all.rp_filter=0 net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0
     far ip link set lo up
     for address in 198.41.0.4/32 1.1.1.1/32 2001:503:ba3e::2:30/128 2801:1b8:10::b/128; do far ip address add $address dev lo; done
     far ip link set remote0 up
@@ -43,11 +42,15 @@ offline() { # name, words, options of status…
     check "$name: no packet arrives" silent 1.1.1.1
     soon "$name: status says so" 3 said "${@:3}"
 }
-# The lines of a watch that began before the change, which tells of it without any other message of the kernel.
-watching() { reachability-watch watch >/tmp/lines & watch=$!; soon "watch runs" 10 grep --quiet satisfied /tmp/lines; }
+# The lines of a watch that began before the change.
+has_line() { grep --quiet --fixed-strings -- "$1" /tmp/lines || { cat /tmp/lines && false; }; }
+watching() {
+    reachability-watch watch >/tmp/lines &
+    watch=$!
+    soon "watch runs" 30 has_line online
+}
 lost() { # name, words
-    local words=$2
-    soon "$1: watch says so" 3 grep --quiet --fixed-strings -- "$words" /tmp/lines
+    soon "$1: watch says so" 10 has_line "$2"
     kill $watch
     wait $watch 2>/dev/null
 }
@@ -65,7 +68,7 @@ for binding in off on; do
     ip link set eth0 down
     # Without loose_binding the kernel drops the routes.
     offline "its parent is shut down, loose_binding $binding" "unsatisfied: "
-    lost "its parent is shut down, loose_binding $binding" unsatisfied
+    lost "its parent is shut down, loose_binding $binding" "offline  "
     end eth0.7
 done
 
@@ -78,8 +81,8 @@ for kind in "macvlan mode bridge" "ipvlan mode l2"; do
     online "${kind%% *}" "satisfied via upper0"
     watching
     far ip link set remote0 down
-    offline "${kind%% *}: the cable is out" "eth0, which has no carrier"
-    lost "${kind%% *}: the cable is out" unsatisfied
+    offline "${kind%% *}: the cable is out" "unsatisfied: no carrier"
+    lost "${kind%% *}: the cable is out" ": no carrier"
     far ip link set remote0 up
     soon "${kind%% *}: the cable is in" 5 answered 1.1.1.1
     ip link set eth0 down
@@ -121,7 +124,7 @@ online "one of its ports lost its cable" "satisfied via bond0"
 watching
 far ip link set remote1 down
 offline "both did" "unsatisfied: no carrier"
-lost "both did" unsatisfied
+lost "both did" ": no carrier"
 end bond0 eth1
 
 # The kernel knows the far end of a GRE tunnel: the way there belongs to the verdict.
@@ -158,6 +161,7 @@ ip route add default via 203.0.113.1 dev eth0 metric 500
 online "WireGuard" "satisfied via wg0"
 watching
 far ip link set remote0 down
-offline "the cable below WireGuard is out" "unsatisfied: "
+check "the cable below WireGuard is out: no packet arrives" silent 1.1.1.1
+# A status that begins now has seen no ground, and the namespace holds no hardware.
 lost "the cable below WireGuard is out" "wg0 has nothing to stand on: eth0 has no carrier"
 end wg0
