@@ -344,11 +344,79 @@ struct RouteTests {
             try await Child.run(["ip", "netns", "exec", network.near.name, "python3", "-c", send])
             let moved = try await watcher.expect(interface: "cable0") {}
             #expect(moved.cause.detail == "gateway 198.51.100.1 does not answer")
+            #expect(watcher.path.ipv4.gateway == IPAddress("192.0.2.1") && watcher.path.ipv4.source == IPAddress("192.0.2.10"))
             try await network.far.ip("addr add 198.51.100.1/24 dev remote1")
             let ping = "import socket; socket.socket(2, 2).sendto(b'x', ('198.51.100.1', 9))"
             try await Child.run(["ip", "netns", "exec", network.near.name, "python3", "-c", ping])
             let back = try await watcher.expect(interface: "cable1") {}
             #expect(back.cause.detail == "gateway 198.51.100.1 answers again")
+            #expect(watcher.path.ipv4.gateway == IPAddress("198.51.100.1"))
+            #expect(watcher.path.ipv4.source == IPAddress("198.51.100.10"))
         }
+    }
+
+    /// Two default routes of equal metric, as advertised or as next hops of one route.
+    @Test(arguments: [true, false]) func routerThatDiesIsLeftAtOnce(isAdvertised: Bool) async throws {
+        let network = try await CabledNetwork()
+        // A neighbour without the flag of a router ends its advertised route (RFC 4861 §7.3.3).
+        try await network.far.sysctl("net.ipv6.conf.all.forwarding", "1")
+        for port in 0...1 {
+            for (key, value) in [("retrans_time_ms", 20), ("base_reachable_time_ms", 200), ("delay_first_probe_time", 0)] {
+                try await network.near.sysctl("net.ipv6.neigh.cable\(port).\(key)", "\(value)")
+            }
+            for (key, value) in [("accept_dad", 0), ("router_solicitations", 0), ("accept_ra", 2)] {
+                try await network.near.sysctl("net.ipv6.conf.cable\(port).\(key)", "\(value)")
+            }
+            try await network.far.ip("addr add fe80::\(port + 1)/64 dev remote\(port) nodad")
+            try await network.near.ip("link set cable\(port) up")
+        }
+        if isAdvertised {
+            while try await network.near.run("ip", "-6", "route").components(separatedBy: "default").count < 3 {
+                for port in 0...1 { try await network.far.run("python3", "-c", Self.advertisement(by: port)) }
+            }
+        } else {
+            try await network.near.ip(
+                """
+                addr add 2001:db8:0::10/64 dev cable0 nodad
+                addr add 2001:db8:1::10/64 dev cable1 nodad
+                route add default nexthop via fe80::1 dev cable0 nexthop via fe80::2 dev cable1
+                """)
+        }
+        func poke(_ port: Int) async throws {
+            let address = "('fe80::\(port + 1)', 9, 0, socket.if_nametoindex('cable\(port)'))"
+            try await network.near.run("python3", "-c", "import socket; socket.socket(10, 2).sendto(b'x', \(address))")
+        }
+        for port in 0...1 { try await poke(port) }
+        try await network.watching { watcher in
+            let port = watcher.path.interface?.name == "cable0" ? 0 : 1
+            func expect(_ port: Int, _ location: SourceLocation = #_sourceLocation) {
+                let block = IPPrefix(IPAddress("2001:db8:\(port)::") ?? IPAddress(family: .ipv6, value: 0), length: 64)
+                #expect(watcher.path.ipv6.gateway == IPAddress("fe80::\(port + 1)"), sourceLocation: location)
+                #expect(watcher.path.ipv6.source.map(block.contains) == true, sourceLocation: location)
+            }
+            expect(port)
+            try await network.far.ip("addr del fe80::\(port + 1)/64 dev remote\(port)")
+            let moved = try await watcher.expect(interface: "cable\(1 - port)") { try await poke(port) }
+            #expect(moved.cause.detail == "gateway fe80::\(port + 1) does not answer")
+            expect(1 - port)
+            try await network.far.ip("addr add fe80::\(port + 1)/64 dev remote\(port) nodad")
+            let back = try await watcher.expect(interface: "cable\(port)") { try await poke(port) }
+            #expect(back.cause.detail == "gateway fe80::\(port + 1) answers again")
+            expect(port)
+        }
+    }
+
+    /// Returns a program that sends a router advertisement with a prefix (RFC 4861 §4.2).
+    private static func advertisement(by port: Int) -> String {
+        """
+        import socket, struct
+        index = socket.if_nametoindex('remote\(port)')
+        sender = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
+        sender.bind(('fe80::\(port + 1)', 0, 0, index))
+        sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
+        router = struct.pack('!BBHBBHII', 134, 0, 0, 64, 0, 1800, 0, 0)
+        prefix = struct.pack('!BBBBIII', 3, 4, 64, 0xc0, 7200, 3600, 0) + socket.inet_pton(socket.AF_INET6, '2001:db8:\(port)::')
+        sender.sendto(router + prefix, ('ff02::1', 0, 0, index))
+        """
     }
 }

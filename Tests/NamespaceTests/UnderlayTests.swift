@@ -6,22 +6,10 @@ import Testing
 /// Interfaces that stand on others, with real devices; packets are the oracle.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct UnderlayTests {
-    /// Returns true if an address of the far end answers a packet: it refuses a connection.
-    private func isAnswered(_ network: CabledNetwork, _ address: String = "1.1.1.1") async throws -> Bool {
-        let connect = "import socket; socket.create_connection(('\(address)', 9), 1)"
-        let program = ["ip", "netns", "exec", network.near.name, "python3", "-c", connect]
-        return try await Child.run(program, allowFailure: true).output.contains("refused")
-    }
-
     /// A machine whose far end holds an address of the internet.
     private func network() async throws -> CabledNetwork {
         let network = try await CabledNetwork()
-        try await network.far.ip(
-            """
-            link set lo up
-            addr add 1.1.1.1/32 dev lo
-            addr add 192.0.2.1/24 dev remote0
-            """)
+        try await network.addGateway()
         return network
     }
 
@@ -54,13 +42,13 @@ struct UnderlayTests {
             """)
         try await network.watching { watcher in
             #expect(watcher.path.isSatisfied)
-            #expect(try await isAnswered(network))
+            #expect(try await network.isAnswered())
             try await network.near.ip("link set cable0 down")
             while watcher.path.isSatisfied { try await watcher.next() }
-            #expect(try await !isAnswered(network))
+            #expect(try await !network.isAnswered())
             try await network.near.ip("link set cable0 up\nroute replace default via 192.0.2.1 dev mac0")
             while !watcher.path.isSatisfied { try await watcher.next() }
-            #expect(try await isAnswered(network))
+            #expect(try await network.isAnswered())
         }
     }
 
@@ -83,19 +71,19 @@ struct UnderlayTests {
             """)
         try await network.watching { watcher in
             #expect(watcher.path.isSatisfied && watcher.path.interface?.name == "vx0")
-            #expect(try await isAnswered(network))
+            #expect(try await network.isAnswered())
             try await network.pull()
             while watcher.path.isSatisfied { try await watcher.next() }
             #expect(watcher.path.offlineReason == .noCarrier)
             #expect(watcher.path.description == "unsatisfied: vx0 cannot reach 192.0.2.1: cable0 has no carrier")
-            #expect(try await !isAnswered(network))
+            #expect(try await !network.isAnswered())
             try await network.plug()
             while !watcher.path.isSatisfied { try await watcher.next() }
-            #expect(try await isAnswered(network))
+            #expect(try await network.isAnswered())
             // The source of the outer packets goes.
             try await network.near.ip("addr del 192.0.2.10/24 dev cable0")
             while watcher.path.isSatisfied { try await watcher.next() }
-            #expect(try await !isAnswered(network))
+            #expect(try await !network.isAnswered())
         }
     }
 
@@ -159,23 +147,23 @@ struct UnderlayTests {
             link set guest0 up
             link set guest1 up
             """)
-        while try await !isAnswered(network) {}
+        while try await !network.isAnswered() {}
         try await network.watching(configuration: .audited) { watcher in
             #expect(watcher.path.isSatisfied && watcher.path.interface?.name == "br0")
             try await network.pull()
             while watcher.path.isSatisfied { try await watcher.next() }
             #expect(watcher.path.description == "unsatisfied: br0 reached 192.0.2.1 by cable0, which has no carrier")
-            #expect(try await !isAnswered(network))
+            #expect(try await !network.isAnswered())
             try await network.plug()
             while !watcher.path.isSatisfied { try await watcher.next() }
-            #expect(try await isAnswered(network))
+            #expect(try await network.isAnswered())
             // The gateway moves to a port of another machine.
             try await network.pull()
             while watcher.path.isSatisfied { try await watcher.next() }
             try await network.near.ip("link set cable1 master br0\nlink set cable1 up")
             try await network.far.ip("addr del 192.0.2.1/24 dev remote0\naddr add 192.0.2.1/24 dev remote1")
             try await network.near.ip("neigh flush dev br0")
-            while try await !isAnswered(network) {}
+            while try await !network.isAnswered() {}
             while !watcher.path.isSatisfied { try await watcher.next() }
         }
     }
@@ -184,10 +172,61 @@ struct UnderlayTests {
         let network = try await network()
         try await network.addBridge()
         try await network.near.ip("link set cable1 master br0\nlink set cable1 up")
-        while try await !isAnswered(network) {}
+        while try await !network.isAnswered() {}
+        #expect(try network.portOfGateway() == "cable0")
         try await network.watching { watcher in
             try await network.pull(1)
             try await watcher.expectSilence(pulling: network) {}
+        }
+    }
+
+    /// A second uplink, as under STP: nothing was heard from it yet, and it may take over.
+    @Test func bridgeStandsWhileAnotherUplinkMayDo() async throws {
+        let network = try await network()
+        try await network.addBridge()
+        // A port that is no veth, as that of a virtual machine would be.
+        try await network.near.ip(
+            """
+            link set cable1 up
+            link add mac1 link cable1 type macvlan mode passthru
+            link set mac1 master br0
+            link set mac1 up
+            """)
+        while try await !network.isAnswered() {}
+        #expect(try network.portOfGateway() == "cable0")
+        try await network.watching { watcher in
+            try await network.pull()
+            try await network.untilLossIsAnnounced()
+            try await network.far.ip("addr del 192.0.2.1/24 dev remote0\naddr add 192.0.2.1/24 dev remote1")
+            try await network.near.ip("neigh flush dev br0")
+            while try await !network.isAnswered() {}
+            try await network.near.ip("link set br0 down")
+            let first = try await watcher.next()
+            #expect(first.kinds == .offline && first.current.obstacle == nil, "\(first.current)")
+        }
+    }
+
+    /// Without learning the bridge cannot tell the port, and counts as any other interface.
+    @Test func bridgeWithoutLearningCountsByItself() async throws {
+        let network = try await network()
+        try await network.addBridge()
+        try await network.near.ip(
+            """
+            link set cable0 type bridge_slave learning off
+            link set cable0 type bridge_slave fdb_flush
+            link add guest0 type veth peer name guest1
+            link set guest0 master br0
+            link set guest0 up
+            link set guest1 up
+            """)
+        while try await !network.isAnswered() {}
+        #expect(try network.portOfGateway() == nil)
+        try await network.watching { watcher in
+            try await network.pull()
+            try await network.untilLossIsAnnounced()
+            try await network.near.ip("link set br0 down")
+            let first = try await watcher.next()
+            #expect(first.kinds == .offline && first.current.obstacle == nil, "\(first.current)")
         }
     }
 
@@ -233,20 +272,51 @@ struct UnderlayTests {
 
 extension ReachabilityMonitor.Configuration {
     /// With quick audits while unsatisfied.
-    fileprivate static var audited: Self {
+    static var audited: Self {
         var configuration = Self.quiet
         configuration.auditIntervalWhileUnsatisfied = .milliseconds(200)
         return configuration
     }
 }
 
-/// Starts the program of a tun device, which has carrier while it runs (docs/networking/tuntap.rst).
-private func holdTun(_ name: String, in namespace: Namespace) async throws -> Child {
-    // TUNSETIFF with IFF_TUN and IFF_NO_PI.
+extension CabledNetwork {
+    /// Returns true if an address of the far end answers a packet: it refuses a connection.
+    func isAnswered(_ address: String = "1.1.1.1") async throws -> Bool {
+        let connect = "import socket; socket.create_connection(('\(address)', 9), 1)"
+        let program = ["ip", "netns", "exec", near.name, "python3", "-c", connect]
+        return try await Child.run(program, allowFailure: true).output.contains("refused")
+    }
+
+    /// Gives the first cable's far end the addresses of a gateway and of a machine in the internet.
+    ///
+    /// The other cable does not answer for them (`arp_ignore`, docs/networking/ip-sysctl.rst).
+    func addGateway() async throws {
+        try await far.sysctl("net.ipv4.conf.all.arp_ignore", "1")
+        try await far.ip("addr add 1.1.1.1/32 dev lo\naddr add 192.0.2.1/24 dev remote0")
+    }
+
+    /// Waits until the kernel has announced that the first cable lost its carrier (linkwatch_do_dev, net/core/link_watch.c).
+    func untilLossIsAnnounced() async throws {
+        while try await near.run("cat", "/sys/class/net/cable0/operstate").hasPrefix("up") {}
+    }
+
+    /// Returns the port by which the bridge knows the gateway; `nil` if it does not.
+    func portOfGateway() throws -> String? {
+        let kernel = KernelNetwork(networkNamespace: near.path)
+        let links = try kernel.interfaces()
+        guard let bridge = links.first(where: { $0.name == "br0" })?.index, let gateway = IPAddress("192.0.2.1") else { return nil }
+        let port = try kernel.inspect(.port(bridge: bridge, interface: bridge, gateway: gateway))
+        return links.first { $0.index == port }?.name
+    }
+}
+
+/// Starts the program of a tun or tap device, which has carrier while it runs (docs/networking/tuntap.rst).
+func holdTun(_ name: String, in namespace: Namespace, isTap: Bool = false) async throws -> Child {
+    // TUNSETIFF with IFF_TUN or IFF_TAP, and IFF_NO_PI.
     let script = """
         import fcntl, os, signal, struct
         tun = os.open('/dev/net/tun', os.O_RDWR)
-        fcntl.ioctl(tun, 0x400454ca, struct.pack('16sH', b'\(name)', 0x1001))
+        fcntl.ioctl(tun, 0x400454ca, struct.pack('16sH', b'\(name)', \(isTap ? 0x1002 : 0x1001)))
         print('ready', flush=True)
         signal.pause()
         """

@@ -239,15 +239,18 @@ package struct Lookup: Sendable {
             query = next
             return askAnew()
         }
+        let ground = Set(found).union(table.keptGround).sorted()
         uppers.removeLast()
         (query, verdict) = (upper.query, upper.verdict)
-        if !found.isEmpty {
-            underlay = .ground(found)
+        let candidates = asked.filter { $0.interface.map(table.mayBeGround) ?? false }
+        if !ground.isEmpty {
+            underlay = .ground(ground)
             ascend(true, table)
-        } else if asked.isEmpty || table.lackOfGround(of: upper.egress) == nil {
+        } else if candidates.isEmpty || table.lackOfGround(of: upper.egress) == nil {
             conclude(withoutGround: upper.egress, table)
         } else {
             uppers.append(upper)
+            uppers[uppers.count - 1].question = .ground(found: [], rest: [], asked: candidates)
             phase = .inspection
         }
     }

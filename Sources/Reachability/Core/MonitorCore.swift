@@ -322,7 +322,7 @@ package struct MonitorCore: Sendable {
             guard let path = scopes.values[place].level.path else { continue }
             for family in IPAddress.Family.allCases {
                 if let link = path.link(over: family) { links.formUnion(table.stack(of: link)) }
-                if path.hasGround(over: family) { links.formUnion(path[family].ground) }
+                if path.hasGround(over: family) { links.formUnion(path[family].ground.flatMap(table.stack)) }
             }
         }
         return links.sorted()
@@ -479,7 +479,7 @@ package struct MonitorCore: Sendable {
             guard let place = scopes.index(forKey: scope) else { continue }
             // In its place: a state is large, and copies would be most of the work.
             var change = scopes.values[place].observe(path, table, resumed: resumed, at: evaluation.now)
-            noteGround(of: path)
+            noteGround(of: path, scope)
             change.wasRequested = !requestsUnderWay.isEmpty && requestsUnderWay.remove(scope) != nil
             evaluation.scopes[position].change = change
         }
@@ -513,13 +513,15 @@ package struct MonitorCore: Sendable {
     }
 
     /// Remembers the ground of a tunnel, and the ways out that a tunnel may stand on later.
-    private mutating func noteGround(of path: NetworkPath) {
+    ///
+    /// An address may be reached by a network of its own, on which no tunnel stands.
+    private mutating func noteGround(of path: NetworkPath, _ scope: Scope) {
         for family in IPAddress.Family.allCases {
             guard let link = path.link(over: family) else { continue }
             if path.hasGround(over: family) {
                 table.memory.ground = path[family].ground.compactMap { table[$0]?.identity }
-            } else if let place = table.position(of: link), table.memory.ground != [table.all[place].identity],
-                path[family].gateway != nil, table.tunnel(below: link) == nil
+            } else if scope.destination == .internet, let place = table.position(of: link),
+                table.memory.ground != [table.all[place].identity], path[family].gateway != nil, table.tunnel(below: link) == nil
             {
                 table.memory.ground = [table.all[place].identity]
             }
@@ -608,7 +610,10 @@ package struct MonitorCore: Sendable {
                 guard let link = path.link(over: family) else { continue }
                 if let bridged = table.bridgedGateway(of: link, path[family].gateway) { gateways.insert(bridged) }
             }
-            if case .port = path.obstacle { gateways.formUnion(table.memory.ports.keys) }
+            switch path.obstacle {
+            case .port, .ground: gateways.formUnion(table.memory.ports.keys)
+            default: break
+            }
         }
         return gateways
     }

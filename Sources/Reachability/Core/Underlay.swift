@@ -110,6 +110,18 @@ extension InterfaceTable {
         return (reason, .port(bridge: bridge.identity, gateway: bridged.gateway, port, reason))
     }
 
+    /// Returns the reason why no known gateway behind an interface's bridge is reached any more; `nil` if one may, or none is
+    /// known.
+    private func lackOfPorts(below index: UInt32) -> (OfflineReason, NetworkPath.Obstacle)? {
+        let stack = places(from: index).map { all[$0].index }
+        var lack: (OfflineReason, NetworkPath.Obstacle)?
+        for bridged in memory.ports.keys where stack.contains(bridged.bridge) {
+            guard let failure = lackOfPort(to: bridged) else { return nil }
+            if lack.map({ $0.0 < failure.0 }) ?? true { lack = failure }
+        }
+        return lack
+    }
+
     /// Returns the reason of the first next hop that the kernel may choose and that does not work; `nil` if all do.
     package func failure(among nextHops: [RouteVerdict.Route.NextHop]) -> OfflineReason? {
         for hop in nextHops where !hop.isDead {
@@ -160,6 +172,30 @@ extension InterfaceTable {
         return probes
     }
 
+    /// The ground of earlier evaluations that still has carrier and an address.
+    ///
+    /// A route that was replaced or removed says nothing: the far end may be on the link.
+    var keptGround: [UInt32] {
+        memory.ground.map(\.index).filter { index in
+            guard let place = position(of: index) else { return false }
+            return lack(ofGround: all[place].identity).reason == .noRoute && tunnel(below: index) == nil
+        }
+    }
+
+    /// Returns true unless an interface is known to lead nowhere, whatever its routes say.
+    func mayBeGround(_ index: UInt32) -> Bool { lackOfPorts(below: index) == nil }
+
+    /// Returns the reason why an interface is no ground, and the interface to mend; `noRoute` if it has carrier and an address.
+    private func lack(
+        ofGround interface: NetworkInterface.Identity
+    ) -> (interface: NetworkInterface.Identity, reason: OfflineReason) {
+        guard let place = position(of: interface.index) else { return (interface, .noInterface) }
+        if let obstacle = obstacle(at: place) { return (all[obstacle].identity, PathEvaluator.layer(of: all[obstacle], for: nil)) }
+        if let (reason, obstacle) = lackOfPorts(below: interface.index) { return (obstacle.culprit ?? interface, reason) }
+        let layer = PathEvaluator.layer(of: all[place], for: nil)
+        return (all[place].identity, layer == .noRoute && !all[place].hasGroundSource ? .noAddress : layer)
+    }
+
     /// Returns the reason why a tunnel has no ground; `nil` if it counts by itself.
     ///
     /// A namespace may hold a tunnel's device without its socket, as containers do: there the tunnel counts by itself until ground
@@ -170,9 +206,8 @@ extension InterfaceTable {
         let candidates = memory.ground.isEmpty ? hardware.map(\.identity) : memory.ground
         var last: (interface: NetworkInterface.Identity?, reason: OfflineReason) = (nil, .noInterface)
         for interface in candidates {
-            // One that still has carrier and addresses lacks a route.
-            let reason = self[interface.index].map { PathEvaluator.layer(of: $0, for: nil) } ?? .noInterface
-            if last.interface == nil || reason > last.reason { last = (self[interface.index]?.identity ?? interface, reason) }
+            let lack = lack(ofGround: interface)
+            if last.interface == nil || lack.reason > last.reason { last = lack }
         }
         return (last.reason, .ground(tunnel: tunnel, last: last.interface, last.reason))
     }

@@ -81,7 +81,7 @@ extension SimulatedKernel {
             case .lookup(Rule.localTable):
                 if let local = local(query) { return [.route(local)] }
             case .lookup(let table):
-                if let found = answers(to: query, in: table) { return found }
+                if let found = answers(to: query, in: table, suppressing: rule.suppressedLength) { return found }
             case .unreachable: return [answerWithoutRoute(query, errno: ENETUNREACH)]
             case .prohibit: return [answerWithoutRoute(query, errno: EACCES)]
             case .blackhole: return [answerWithoutRoute(query, errno: EINVAL)]
@@ -91,11 +91,16 @@ extension SimulatedKernel {
     }
 
     /// Returns the answers of one table; `nil` to continue with the next rule.
-    private func answers(to query: RouteQuery, in table: UInt32) -> [RouteVerdict]? {
+    ///
+    /// - Parameter length: The prefix length up to which a route that forwards is passed over; a refusal never is
+    ///   (fib_rules_lookup(), net/core/fib_rules.c).
+    private func answers(to query: RouteQuery, in table: UInt32, suppressing length: Int?) -> [RouteVerdict]? {
         guard let best = bestRoute(query, in: table) else { return nil }
         if isBlackhole(best) { return [answerWithoutRoute(query, errno: EINVAL)] }
         switch best.type {
-        case .unicast: return choices(of: best, for: query).map { .route(resolve(best, $0, for: query)) }
+        case .unicast:
+            if let length, best.destination.length <= length { return nil }
+            return choices(of: best, for: query).map { .route(resolve(best, $0, for: query)) }
         case .unreachable: return [answerWithoutRoute(query, errno: EHOSTUNREACH)]
         case .prohibit: return [answerWithoutRoute(query, errno: EACCES)]
         case .blackhole: return [answerWithoutRoute(query, errno: EINVAL)]

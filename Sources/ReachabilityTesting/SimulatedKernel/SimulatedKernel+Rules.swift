@@ -33,6 +33,10 @@ extension SimulatedKernel {
         public var transport: Scope.Transport?
         /// The destination ports (`dport`); a lookup without a port does not match.
         public var ports: ClosedRange<UInt16>?
+        /// True for a rule that applies to all lookups that the fields above do not match (`not`).
+        public var isInverted = false
+        /// The prefix length up to which found routes are passed over (`suppress_prefixlength`); 0 passes over default routes.
+        public var suppressedLength: Int?
         /// The action.
         public var action: Action
 
@@ -65,17 +69,21 @@ extension SimulatedKernel {
         ]
 
         /// Returns `true` if the kernel treats the other rule as a duplicate: it ignores prefixes that the other rule lacks
-        /// (fib4_rule_compare(), net/ipv4/fib_rules.c, and the same for IPv6).
+        /// (fib4_rule_compare(), net/ipv4/fib_rules.c, and the same for IPv6), and `not` (rule_exists(), net/core/fib_rules.c).
         func rejects(_ other: Rule) -> Bool {
             func isSame(_ own: IPPrefix?, _ other: IPPrefix?) -> Bool { (other?.length ?? 0) == 0 || own == other }
             return family == other.family && priority == other.priority && mark == other.mark && uids == other.uids
-                && transport == other.transport && ports == other.ports && action == other.action && isSame(source, other.source)
+                && transport == other.transport && ports == other.ports && action == other.action
+                && suppressedLength == other.suppressedLength && isSame(source, other.source)
                 && isSame(destination, other.destination)
         }
 
         /// Returns `true` if the rule applies to a lookup (fib_rule_match(), net/core/fib_rules.c).
         func matches(_ query: RouteQuery, uid: UInt32) -> Bool {
-            guard family == query.destination.family else { return false }
+            family == query.destination.family && selects(query, uid: uid) != isInverted
+        }
+
+        private func selects(_ query: RouteQuery, uid: UInt32) -> Bool {
             if let source, source.length > 0 {
                 // IPv4 compares 0.0.0.0 if there is no source; IPv6 then does not match (fib6_rule_match,
                 // net/ipv6/fib6_rules.c).

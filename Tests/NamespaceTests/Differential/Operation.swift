@@ -150,7 +150,7 @@ extension Operation.Key {
 
 extension SimulatedKernel.Rule {
     fileprivate var words: [String] {
-        var words = ["priority", "\(priority)"]
+        var words = (isInverted ? ["not"] : []) + ["priority", "\(priority)"]
         if let source { words += ["from", source.text] }
         if let destination { words += ["to", destination.text] }
         if let mark { words += ["fwmark", "\(mark)"] }
@@ -158,7 +158,8 @@ extension SimulatedKernel.Rule {
         if let transport { words += ["ipproto", "\(transport.rawValue)"] }
         if let ports { words += ["dport", "\(ports.lowerBound)-\(ports.upperBound)"] }
         switch action {
-        case .lookup(let table): words += ["lookup", "\(table)"]
+        case .lookup(let table):
+            words += ["lookup", "\(table)"] + (suppressedLength.map { ["suppress_prefixlength", "\($0)"] } ?? [])
         case .unreachable: words += ["unreachable"]
         case .prohibit: words += ["prohibit"]
         case .blackhole: words += ["blackhole"]

@@ -152,10 +152,17 @@ struct OperationGenerator {
             (family == .ipv4 ? ["198.51.100.0", "0.0.0.0"] : ["2001:db8:ffff::", "2000::"]).compactMap { IPAddress($0) }
         let prefix = IPPrefix(pick(prefixes), length: family == .ipv4 ? pick([1, 24]) : pick([3, 48]))
         let filter = Int.random(in: 0..<6, using: &random)
-        return SimulatedKernel.Rule(
+        var rule = SimulatedKernel.Rule(
             priority: UInt32.random(in: 100...103, using: &random), family: family, from: filter == 0 ? prefix : nil,
             to: filter < 3 ? prefix : nil, mark: filter == 3 || filter == 2 ? 7 : nil, uids: filter == 4 ? 1000...1001 : nil,
             pick([.lookup(table: 77), .lookup(table: 77), .unreachable, .prohibit, .blackhole]))
+        // As WireGuard's programs do.
+        rule.isInverted = filter > 1 && filter < 5 && chance(1, of: 3)
+        if case .lookup = rule.action, chance(1, of: 3) {
+            rule.suppressedLength = pick([0, 1, 24])
+            if chance(1, of: 2) { rule.action = .lookup(table: SimulatedKernel.Route.mainTable) }
+        }
+        return rule
     }
 
     /// Returns a rule for an address of the machine, or for its prefix; sometimes for one transport or port.

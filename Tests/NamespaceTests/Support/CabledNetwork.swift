@@ -118,7 +118,9 @@ extension CabledNetwork {
     }
 
     /// Starts `reachability-watch run` in the machine, without a terminal; returns once it waits for the network.
-    func runUntilWaiting(_ words: String...) async throws -> Child {
+    func runUntilWaiting(_ words: String...) async throws -> Child { try await runUntilWaiting(words) }
+
+    func runUntilWaiting(_ words: [String]) async throws -> Child {
         let child = try Child([WatchCommand.path, "run", "--netns", near.name] + words, hasTerminal: false)
         for await message in child.errors where message.hasSuffix(": waiting for it") { return child }
         throw Child.Failure(description: "run ended, or did not wait for the network")

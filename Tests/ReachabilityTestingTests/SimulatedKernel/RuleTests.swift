@@ -86,6 +86,34 @@ struct KernelRuleTests {
         #expect(try answer("198.51.100.1") == "errno \(EACCES)")
     }
 
+    /// The rules of WireGuard's programs.
+    @Test func ruleMayPassOverDefaultRoutesAndInvertItsMatch() throws {
+        var kernel = try Self.withSecondTable()
+        var main = Rule(priority: 100, .lookup(table: 254))
+        main.suppressedLength = 0
+        var unmarked = Rule(priority: 101, mark: 0xca6c, .lookup(table: 77))
+        unmarked.isInverted = true
+        try kernel.addRule(main)
+        try kernel.addRule(unmarked)
+        #expect(try kernel.interfacesTo("198.51.100.1") == ["va2"], "not the default route of the main table")
+        #expect(try kernel.interfacesTo("192.0.2.1") == ["va"], "192.0.2.0/24 is longer")
+        #expect(try kernel.interfacesTo("2001:db8:ffff::1") == ["va"], "the rules are for IPv4")
+        let marked = RouteQuery(to: try #require(IPAddress("198.51.100.1")), mark: 0xca6c)
+        guard case .route(let route) = kernel.route(to: marked) else {
+            Issue.record("no route")
+            return
+        }
+        #expect(route.table == 254)
+        // Refusals are not passed over.
+        try kernel.replaceRoute(to: "default", metric: 100, type: .unreachable)
+        #expect(try kernel.get("198.51.100.1") == "errno \(EHOSTUNREACH)")
+        // A duplicate may differ in `not`, but not in the prefix length.
+        unmarked.isInverted = false
+        kernel.expectRefusals([{ [unmarked] in try $0.addRule(unmarked) }, { [main] in try $0.addRule(main) }])
+        main.suppressedLength = 24
+        try kernel.addRule(main)
+    }
+
     @Test func plainLookupMatchesNoSourceRule() throws {
         var kernel = try Self.withSecondTable()
         let own = IPPrefix(try #require(IPAddress("10.9.0.1")), length: 32)

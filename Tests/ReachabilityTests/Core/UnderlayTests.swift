@@ -222,10 +222,11 @@ import Testing
     }
 
     /// A bridge is ground if it passes by itself, and not by the kernel's guess.
-    @Test(arguments: [(UInt32(254), true), (0, false)])
-    func softwareIsGroundIfItPassesByItself(table: UInt32, isGround: Bool) throws {
-        let bridge = Self.device(4, "br0", .virtual, linkKind: "bridge", "192.0.2.10/24")
-        let (path, asked, inspected) = try judge([bridge, Self.wireGuard], memory: seen(bridge)) { query in
+    @Test(arguments: [(UInt32(254), false, true), (0, false, false), (0, true, false)])
+    func softwareIsGroundIfItPassesByItself(table: UInt32, isPointToPoint: Bool, isGround: Bool) throws {
+        var bridge = Self.device(4, "br0", .virtual, linkKind: "bridge", "192.0.2.10/24")
+        bridge.isPointToPoint = isPointToPoint
+        let (path, asked, inspected) = try judge([bridge, Self.wireGuard], memory: seen(Self.cable(3, "wwan0"))) { query in
             if query.destination.family == .ipv6 { return .refused(errno: ENETUNREACH) }
             guard query.interface == 4 else { return .through(9, via: nil, from: "10.8.0.2") }
             return .route(.init(interface: 4, source: ip("192.0.2.10"), table: table))
@@ -243,10 +244,56 @@ import Testing
                 ? .through(9, via: nil, from: "10.8.0.2") : .refused(errno: ENETUNREACH)
         }
         let pulled = Self.cable(hasCarrier: false)
-        let (path, _, inspected) = try judge([pulled, bridge, Self.wireGuard], memory: seen(bridge), ownRoute: 4, answers)
+        let (path, _, inspected) = try judge([pulled, bridge, Self.wireGuard], memory: seen(pulled), ownRoute: 4, answers)
         #expect(path.isSatisfied && path.ipv4.ground == [4] && inspected.first == [4])
-        let (lost, _, _) = try judge([pulled, bridge, Self.wireGuard], memory: seen(bridge), answers)
-        #expect(lost.offlineReason == .noRoute && lost.summary == "wg0 has nothing to stand on: ppp0 has no route")
+        let (lost, _, _) = try judge([pulled, bridge, Self.wireGuard], memory: seen(pulled), answers)
+        #expect(lost.offlineReason == .noCarrier && lost.summary == "wg0 has nothing to stand on: eth0 has no carrier")
+    }
+
+    /// A server on the link needs no route: ground that was found before stays while it has carrier and an address.
+    @Test func groundStaysWithoutItsRoute() throws {
+        var bridge = Self.device(4, "br0", .virtual, linkKind: "bridge", "192.0.2.10/24")
+        let answers: Answers = { query in
+            if query.destination.family == .ipv6 { return .refused(errno: ENETUNREACH) }
+            guard query.interface == 4 else { return .through(9, via: nil, from: "10.8.0.2") }
+            return .route(.init(interface: 4, source: ip("192.0.2.10"), table: 0))
+        }
+        let (path, _, inspected) = try judge([bridge, Self.wireGuard], memory: seen(bridge), answers)
+        #expect(path.isSatisfied && path.ipv4.ground == [4] && inspected.isEmpty)
+        // Another one that passes joins it.
+        let other = Self.device(5, "br1", .virtual, linkKind: "bridge", "198.51.100.10/24")
+        let (both, _, _) = try judge([bridge, other, Self.wireGuard], memory: seen(bridge)) { query in
+            query.interface == 5 && query.destination.family == .ipv4 ? .through(5, from: "198.51.100.10") : answers(query)
+        }
+        #expect(both.ipv4.ground == [4, 5])
+        bridge.addresses = [held("fe80::10/64")]
+        let (bare, _, _) = try judge([bridge, Self.wireGuard], memory: seen(bridge), answers)
+        #expect(bare.summary == "wg0 has nothing to stand on: br0 has no usable address" && !bare.isSatisfied)
+        bridge.hasCarrier = false
+        #expect(try judge([bridge, Self.wireGuard], memory: seen(bridge), answers).path.offlineReason == .noCarrier)
+        // A tunnel to a known far end is judged by it, and not by its own state.
+        let gre = Self.gre()
+        let (remote, _, _) = try judge([Self.cable(hasCarrier: false), gre, Self.wireGuard], memory: seen(gre)) { query in
+            if query.destination == ip("203.0.113.9") { return .through() }
+            return Self.all(through: 9, from: "10.8.0.2")(query)
+        }
+        #expect(!remote.isSatisfied)
+    }
+
+    /// A bridge with the port of a virtual machine keeps its carrier and its routes.
+    @Test func bridgeIsNoGroundWithoutTheGatewaysPort() throws {
+        var (interfaces, memory) = Self.bridged("eth0", uplink: false)
+        interfaces.append(Self.wireGuard)
+        memory.ground = [interfaces[0].identity]
+        let answers: Answers = { query in
+            if query.destination.family == .ipv6 { return .refused(errno: ENETUNREACH) }
+            return query.interface == 4 ? .through(4) : .through(9, via: nil, from: "10.8.0.2")
+        }
+        let (path, _, inspected) = try judge(interfaces, memory: memory, ownRoute: 4, answers)
+        #expect(path.summary == "wg0 has nothing to stand on: eth0 has no carrier" && !path.isSatisfied && inspected.isEmpty)
+        // Another gateway behind it is a virtual machine.
+        memory.ports[BridgedGateway(bridge: 4, interface: 4, gateway: ip("192.0.2.2"))] = interfaces[2].identity
+        #expect(try judge(interfaces, memory: memory, ownRoute: 4, answers).path.ipv4.ground == [4])
     }
 
     /// Two tunnels are no ground for each other.
