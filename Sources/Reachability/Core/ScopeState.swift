@@ -172,6 +172,8 @@ package struct ScopeLevel: Equatable, Sendable {
     package private(set) var lostEgress: NetworkInterface.Identity?
     private var ipv4: Way?
     private var ipv6: Way?
+    /// The last ground that either family found: both stand on the same, and may be evaluated one after the other.
+    private var ground: [UInt32] = []
 
     package init() {}
 
@@ -195,7 +197,7 @@ package struct ScopeLevel: Equatable, Sendable {
             change.lost = wasSatisfied && !isSatisfied
             if change.lost { lostEgress = old.interface?.identity }
             change.blinked = wasSatisfied && isSatisfied && (hasBlinked(newIPv4) || hasBlinked(newIPv6))
-            change.changedGround = Self.haveOtherGround(ipv4, newIPv4) || Self.haveOtherGround(ipv6, newIPv6)
+            change.changedGround = haveOtherGround(newIPv4, newIPv6)
             let advances =
                 resumed || change.blinked || change.changedGround || (!wasSatisfied && isSatisfied)
                 || Self.differ(ipv4, newIPv4) || Self.differ(ipv6, newIPv6)
@@ -204,6 +206,9 @@ package struct ScopeLevel: Equatable, Sendable {
         } else {
             if isSatisfied { epoch = 1 }
             change.conditionChanged = true
+        }
+        for (old, new) in [(ipv4, newIPv4), (ipv6, newIPv6)] {
+            if let new, !new.ground.isEmpty, new.ground != old?.ground { ground = new.ground }
         }
         (path, ipv4, ipv6) = (new, newIPv4, newIPv6)
         change.state = Condition.State(isSatisfied: isSatisfied, epoch: epoch)
@@ -220,9 +225,11 @@ package struct ScopeLevel: Equatable, Sendable {
     }
 
     /// Returns true if an interface joined or left what the tunnel stands on.
-    private static func haveOtherGround(_ old: Way?, _ new: Way?) -> Bool {
-        guard let old, let new, !old.ground.isEmpty, !new.ground.isEmpty else { return false }
-        return old.link == new.link && old.ground != new.ground
+    private func haveOtherGround(_ newIPv4: Way?, _ newIPv6: Way?) -> Bool {
+        [(ipv4, newIPv4), (ipv6, newIPv6)].contains { old, new in
+            guard let old, let new, !old.ground.isEmpty, !new.ground.isEmpty, old.link == new.link else { return false }
+            return old.ground != new.ground && new.ground != ground
+        }
     }
 
     /// Returns true if a link that packets left through before, over either family, lost its carrier and got it back.

@@ -327,11 +327,7 @@ import Testing
     // MARK: - Changes of ground
 
     /// From the cable to Wi-Fi to a modem: each is an edge for what goes through the tunnel, and none is an outage.
-    ///
-    /// Over one family: an address of one family has only that family looked up, and the other one follows with an edge of its own.
-    @Test(arguments: layouts.filter { !$0.name.contains("both families") }) func changeOfGroundIsAnEdgeWithoutAnOutage(
-        layout: Layout
-    ) async throws {
+    @Test(arguments: layouts) func changeOfGroundIsAnEdgeWithoutAnOutage(layout: Layout) async throws {
         let cable = Self.uplinks[0]
         let network = try cable.machine()
         try await running(network) { monitor in
