@@ -120,6 +120,17 @@ static void read_tunnel(const struct nlattr *data, cnl_link *link) {
     tunnel->protocol = kind->protocol;
 }
 
+/// Reads whether a bond watches its ports; bond_fill_info (drivers/net/bonding/bond_netlink.c) always writes both intervals.
+static void read_bond(const struct nlattr *data, cnl_link *link) {
+    enum { LAST = IFLA_BOND_ARP_INTERVAL };
+    static const struct nla_policy policy[LAST + 1] = {
+        [IFLA_BOND_MIIMON] = CNL_EXACTLY(4), [IFLA_BOND_ARP_INTERVAL] = CNL_EXACTLY(4),
+    };
+    struct nlattr *table[LAST + 1];
+    if (!cnl_parse(cnl_payload(data), data->nla_len - NLA_HDRLEN, table, LAST, policy)) { return; }
+    link->is_unmonitored = cnl_u32(table[IFLA_BOND_MIIMON], 1) == 0 && cnl_u32(table[IFLA_BOND_ARP_INTERVAL], 1) == 0;
+}
+
 static bool read_kind(const struct nlattr *information, bool is_foreign, cnl_link *link) {
     struct nlattr *table[IFLA_INFO_DATA + 1];
     if (information == NULL) { return true; }
@@ -128,6 +139,7 @@ static bool read_kind(const struct nlattr *information, bool is_foreign, cnl_lin
     }
     if (table[IFLA_INFO_KIND] != NULL) { copy_text(link->kind, sizeof link->kind, table[IFLA_INFO_KIND]); }
     if (table[IFLA_INFO_DATA] != NULL && !is_foreign) { read_tunnel(table[IFLA_INFO_DATA], link); }
+    if (table[IFLA_INFO_DATA] != NULL && strcmp(link->kind, "bond") == 0) { read_bond(table[IFLA_INFO_DATA], link); }
     return true;
 }
 
@@ -238,7 +250,8 @@ bool cnl_decode_address(const struct nlmsghdr *header, cnl_message *message) {
 }
 
 _Static_assert(sizeof(struct ndmsg) == 12, "rtnetlink(7)");
-_Static_assert(CNL_NEIGHBOUR_REACHABLE == NUD_REACHABLE && CNL_NEIGHBOUR_FAILED == NUD_FAILED,
+_Static_assert(CNL_NEIGHBOUR_REACHABLE == NUD_REACHABLE && CNL_NEIGHBOUR_FAILED == NUD_FAILED
+               && CNL_NEIGHBOUR_INCOMPLETE == NUD_INCOMPLETE,
                "the reader of cnl_neighbour.state relies on these");
 
 bool cnl_decode_neighbour(const struct nlmsghdr *header, cnl_message *message) {

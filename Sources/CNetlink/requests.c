@@ -7,6 +7,7 @@
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
+#include <linux/xfrm.h>
 
 /// Sends requests. Returns 0 or a negative errno, which nl_send_auto would turn into an NLE_ code.
 static int32_t send_to_kernel(cnl_socket *socket, const void *requests, size_t length) {
@@ -106,6 +107,11 @@ int32_t cnl_request_ports(cnl_socket *socket, uint32_t bridge, uint32_t *sequenc
     const struct ndmsg fixed = { .ndm_family = AF_BRIDGE };
     const attribute attributes[2] = { { NDA_MASTER, &bridge, sizeof bridge } };
     return request(socket, RTM_GETNEIGH, NLM_F_DUMP, &fixed, sizeof fixed, attributes, sequence);
+}
+
+int32_t cnl_request_policies(cnl_socket *socket, uint32_t *sequence) {
+    const struct xfrm_userpolicy_id fixed = { .dir = XFRM_POLICY_OUT };
+    return request(socket, XFRM_MSG_GETPOLICY, NLM_F_DUMP, &fixed, sizeof fixed, (const attribute[2]){ { 0 } }, sequence);
 }
 
 // A verdict takes several lookups. All of them travel in one datagram and all answers are read in one call, because system calls

@@ -48,19 +48,26 @@ static int32_t finish(cnl_socket *socket, int failure, const char *name, cnl_soc
     return 0;
 }
 
-static int32_t open_here(cnl_socket **result, const char **operation) {
+static int32_t open_here(cnl_socket **result, int protocol, const char **operation) {
     cnl_socket *socket = NULL;
     const int32_t error = allocate(&socket, operation);
     if (error != 0) { return error; }
     errno = 0;
-    return finish(socket, nl_connect(socket->handle, NETLINK_ROUTE), "nl_connect", result, operation);
+    return finish(socket, nl_connect(socket->handle, protocol), "nl_connect", result, operation);
 }
 
-static int32_t open_socket(void *result, const char **operation) { return open_here(result, operation); }
+static int32_t open_socket(void *result, const char **operation) { return open_here(result, NETLINK_ROUTE, operation); }
+
+static int32_t open_for_policies(void *result, const char **operation) { return open_here(result, NETLINK_XFRM, operation); }
 
 int32_t cnl_open(cnl_socket **socket, const char *namespace_path, const char **operation) {
     *socket = NULL;
     return cnl_in_namespace(namespace_path, open_socket, socket, operation);
+}
+
+int32_t cnl_open_policies(cnl_socket **socket, const char *namespace_path, const char **operation) {
+    *socket = NULL;
+    return cnl_in_namespace(namespace_path, open_for_policies, socket, operation);
 }
 
 /// Returns -EXDEV if a socket belongs to another network namespace than the calling thread. Kernels before 5.14 do not tell.

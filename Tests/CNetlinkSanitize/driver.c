@@ -36,6 +36,8 @@ static size_t decode_all(const unsigned char *bytes, size_t length) {
         count += 1;
         check(offset <= length && count <= length, "decoding does not end");
     }
+    cnl_policy policy;
+    for (size_t start = 0; cnl_next_policy(exact, length, &start, &policy);) { check(start <= length, "decoding does not end"); }
     free(exact);
     return count;
 }
@@ -124,8 +126,26 @@ static void use_socket(const char *namespace_path) {
         check(cnl_lookup(socket, queries, 2, buffer, answers) == 0, "cnl_lookup");
         check(answers[0].kind == answers[1].kind && answers[0].sequence != answers[1].sequence, "the answers to lookups");
     }
+    cnl_close(socket);
+    check(cnl_open_policies(&socket, namespace_path, &operation) == 0, "cnl_open_policies");
+    check(cnl_set_receive_timeout(socket, 5000) == 0 && cnl_request_policies(socket, &sequence) == 0, "cnl_request_policies");
+    // A kernel may refuse: then it is an error.
+    answer = last_answer(socket, buffer, &count);
+    check(answer.sequence == sequence, "the dump of policies");
     free(buffer);
     cnl_close(socket);
+}
+
+/// A policy's message with three attributes, as the recordings have none.
+static void torture_policies(void) {
+    unsigned char message[300];
+    memset(message, 0, sizeof message);
+    message[0] = sizeof message & 0xff, message[1] = sizeof message >> 8, message[4] = 0x13;
+    message[16 + 40] = AF_INET;
+    message[184] = 68, message[186] = 5;
+    message[252] = 12, message[254] = 21;
+    message[264] = 8, message[266] = 31;
+    torture(message, sizeof message);
 }
 
 /// Hands a socket over, as a service manager does.
@@ -223,6 +243,7 @@ int main(int count, char **arguments) {
     size_t records = 0;
     for (int index = 1; index < count; index++) { records += torture_file(arguments[index]); }
     check(records > 0, "no recorded datagrams given");
+    torture_policies();
     use_socket(NULL);
     use_socket("/proc/thread-self/ns/net");
     use_hand_over(NULL);

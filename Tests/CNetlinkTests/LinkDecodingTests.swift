@@ -117,6 +117,20 @@ import Testing
         #expect(try tunnel("gre", [Attribute(broken: [9, 0, 7, 0])]).remote.family == 0)
     }
 
+    @Test func bondWithoutMonitoringIsRead() throws {
+        func isUnmonitored(_ data: [Attribute], kind: String = "bond") throws -> Bool {
+            let information = Attribute(18, nested: [Attribute(1, text: kind), Attribute(2, nested: data)])
+            return try #require(decodeOne(Frame.link([name, information]))).link.is_unmonitored
+        }
+        // IFLA_BOND_MIIMON and IFLA_BOND_ARP_INTERVAL.
+        #expect(try isUnmonitored([Attribute(1, [1]), Attribute(3, 0), Attribute(7, 0)]))
+        #expect(try !isUnmonitored([Attribute(3, 100), Attribute(7, 0)]))
+        #expect(try !isUnmonitored([Attribute(3, 0), Attribute(7, 1000)]))
+        #expect(try !isUnmonitored([Attribute(3, 0)]), "the kernel always writes both")
+        #expect(try !isUnmonitored([Attribute(3, [0]), Attribute(7, 0)]))
+        #expect(try !isUnmonitored([Attribute(3, 0), Attribute(7, 0)], kind: "bridge"))
+    }
+
     @Test func neighbourIsRead() throws {
         let fixed: [UInt8] = [2, 0, 0, 0] + Frame.raw(UInt32(7)) + Frame.raw(UInt16(0x20)) + [0, 1]
         let frame = Frame(type: 28, fixed: fixed, [Attribute(1, Self.far), Attribute(2, [2, 0, 0, 0, 0, 1])]).bytes

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 /// `explain` on the real kernel.
@@ -115,6 +116,106 @@ struct ExplainTests {
             """)
         try await network.pull()
         #expect(try await advice(network).next == "ip -details link show dev cable0")
+    }
+
+    @Test func suppressedTableIsSearchedByRules() async throws {
+        let network = try await CabledNetwork.online()
+        try await network.near.ip(
+            """
+            link set cable0 group 7
+            rule del lookup main
+            rule add lookup main suppress_ifgroup 7 priority 900
+            """)
+        let advice = try await advice(network)
+        #expect(advice.missing == "a route that the rules select, such as a default route")
+        #expect(advice.next == "ip -4 route show table all; ip -4 rule show")
+    }
+
+    @Test func ipv6IsOffWithASmallMTU() async throws {
+        let network = try await CabledNetwork()
+        try await network.near.ip("link set cable0 mtu 1200 up")
+        let advice = try await advice(network)
+        #expect(
+            advice.missing
+                == "an address on cable0: it has none of IPv4, and IPv6 is off (disable_ipv6 is set, or the MTU is below 1280)")
+    }
+
+    @Test func adviceForAPartialPathWorks() async throws {
+        let network = try await CabledNetwork()
+        try await network.addMultipath()
+        try await network.pull(1)
+        // The kernel announces the carrier up to a second later (net/core/link_watch.c).
+        let clock = ContinuousClock()
+        let start = clock.now
+        var status = ""
+        while !status.contains("fail: "), clock.now - start < .seconds(2) * Machine.slowness {
+            status = try await Child.run([WatchCommand.path, "status", "--netns", network.near.name]).output
+        }
+        let lines = status.split(separator: "\n")
+        #expect(lines.count == 3 && lines[0].hasSuffix(", some IPv4 destinations fail: no carrier"), "\(status)")
+        #expect(lines[1] == "  missing: carrier on cable1: a part of the IPv4 destinations goes there")
+        let advice = try await advice(network)
+        #expect(advice.next == "sysctl net.ipv4.conf.all.ignore_routes_with_linkdown=1")
+        try await Child.run(["ip", "netns", "exec", network.near.name] + advice.next.split(separator: " ").map(String.init))
+        // A sysctl alone moves no share: the next change of a next hop does.
+        try await network.near.ip(
+            "route del default\nroute add default nexthop via 192.0.2.1 dev cable0 nexthop via 198.51.100.1 dev cable1")
+        let mended = try await Child.run([WatchCommand.path, "status", "--netns", network.near.name]).output
+        #expect(mended == "internet: satisfied via cable0, gateway 192.0.2.1, source 192.0.2.10, IPv4")
+    }
+
+    // MARK: - Caveats
+
+    private func caveats(_ network: CabledNetwork, _ arguments: String...) async throws -> [String] {
+        let command = [WatchCommand.path, "explain", "--netns", network.near.name] + arguments
+        let text = try await Child.run(command, allowFailure: true).output
+        return text.split(separator: "\n").map(String.init).filter { $0.hasPrefix("not checked: ") }
+    }
+
+    @Test func policyThatStopsConnectIsNamed() async throws {
+        let network = try await CabledNetwork.online()
+        #expect(try await caveats(network).isEmpty)
+        try await network.near.run(
+            "ip", "xfrm", "policy", "add", "src", "192.0.2.0/24", "dst", "1.0.0.0/8", "dir", "out", "action", "block")
+        try await network.near.run(
+            "ip", "xfrm", "policy", "add", "src", "0.0.0.0/0", "dst", "0.0.0.0/0", "dir", "in", "action", "block")
+        let blocked = "not checked: an IPsec policy blocks packets from 192.0.2.0/24 to 1.0.0.0/8: connect(2) fails with EPERM"
+        #expect(try await caveats(network) == [blocked])
+        // The lookup passes, and connect(2) does not.
+        let connect =
+            "import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); sys.exit(s.connect_ex((sys.argv[1], 9)))"
+        var errors: [Int32] = []
+        for address in ["1.1.1.1", "198.41.0.4"] {
+            let command = ["ip", "netns", "exec", network.near.name, "python3", "-c", connect, address]
+            errors.append(try await Child.run(command, allowFailure: true).code)
+        }
+        #expect(errors == [EPERM, 0])
+        // Without the privilege the kernel does not tell, and nothing is said.
+        let plain = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", WatchCommand.path, "explain"]
+        let text = try await Child.run(["ip", "netns", "exec", network.near.name] + plain, allowFailure: true).output
+        #expect(text.contains("IPv4: satisfied") && !text.contains("not checked"))
+    }
+
+    @Test func gatewayThatDoesNotAnswerIsNamed() async throws {
+        let network = try await CabledNetwork.online()
+        #expect(try await caveats(network).isEmpty, "nothing was sent to it yet")
+        try await network.near.sysctl("net.ipv4.neigh.cable0.retrans_time_ms", "10")
+        let send = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('198.41.0.4', 9)); s.send(b'')"
+        try await network.near.run("python3", "-c", send)
+        #expect(try await caveats(network) == ["not checked: gateway 192.0.2.1 does not answer on cable0"])
+        let json = try await Child.run([WatchCommand.path, "explain", "--netns", network.near.name, "--format", "json"]).output
+        let member = #""notChecked":[{"kind":"silentNeighbour","detail":"gateway 192.0.2.1 does not answer on cable0"}]"#
+        #expect(json.contains(member), "\(json)")
+    }
+
+    @Test func silentGatewayOfSeveralHasASetting() async throws {
+        let network = try await CabledNetwork()
+        try await network.far.ip("addr add 192.0.2.1/24 dev remote0")
+        try await network.addMultipath()
+        try await network.near.ip("neigh replace 198.51.100.1 dev cable1 nud failed")
+        let advice = try await advice(network)
+        #expect(advice.missing == "an answer of gateway 198.51.100.1 on cable1: a part of the IPv4 destinations goes there")
+        #expect(advice.next == "sysctl net.ipv4.fib_multipath_use_neigh=1")
     }
 
     @Test func modemThatIsGoneLeavesNoInterfaceToMend() async throws {

@@ -33,6 +33,27 @@ struct FamilyTests {
         }
     }
 
+    /// A change over IPv6 beside IPv4 that works is no news, and the next line has it.
+    @Test func reasonOfTheOtherFamilyIsCurrent() async throws {
+        let network = try await CabledNetwork.online()
+        try await network.watching { watcher in
+            let changes: [(String, OfflineReason)] = [
+                ("addr add 2001:db8::10/64 dev cable0 nodad", .noRoute),
+                ("route add unreachable default", .unreachable), ("route del unreachable default", .noRoute),
+                ("route add prohibit default", .prohibited), ("route del prohibit default", .noRoute),
+                ("rule add blackhole priority 50", .blackhole), ("rule del blackhole priority 50", .noRoute),
+                ("addr del 2001:db8::10/64 dev cable0", .noAddress),
+            ]
+            for (number, (change, reason)) in changes.enumerated() {
+                try await Child.run(["ip", "-6", "-n", network.near.name] + change.split(separator: " ").map(String.init))
+                try await network.near.ip("route replace default via 192.0.2.\(20 + number) dev cable0 metric 100")
+                let line = try await watcher.next()
+                #expect(line.kinds == .gatewayChanged && line.current.ipv6.reason == reason, "\(change)")
+                #expect(watcher.monitor.path.ipv6.reason == reason, "\(change)")
+            }
+        }
+    }
+
     @Test func disablingIPv6IsNoticed() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv6()

@@ -49,7 +49,7 @@ struct RunCommandTests {
             let words = "--netns \(network.near.name) --summary -- echo there"
             let child = try Child(["sh", "-c", "exec \"$0\" run \(words) 2>&1", WatchCommand.path])
             var lines = child.lines.map { $0.replacing("reachability-watch: ", with: "") }.makeAsyncIterator()
-            #expect(await lines.next(isolation: #isolation) == "no network (no carrier): waiting for it")
+            #expect(await lines.next(isolation: #isolation) == "no network (cable0 has no carrier): waiting for it")
             try await network.plug()
             var output: [String] = []
             while let line = await lines.next(isolation: #isolation) { output.append(line) }

@@ -25,7 +25,7 @@ struct UnderlayTests {
             if settings == ["state dormant"] { try await network.near.ip("link set cable0 state dormant") }
             let link = try await Child.run(["ip", "-n", network.near.name, "link", "show", "dev", "cable0"]).output
             #expect(link.contains("state DORMANT") == (settings.last != "mode default"))
-            #expect(try await isAnswered(network))
+            #expect(try await network.isAnswered())
             #expect(try ReachabilityMonitor(KernelNetwork(networkNamespace: network.near.path)).path(to: .internet).isSatisfied)
         }
     }

@@ -79,7 +79,7 @@ struct ExplanationTests {
                 #"{"destination":"1.1.1.1","usable":false,"interface":"eth0","gateway":"192.0.2.1","source":"192.0.2.10","#
                     + #""table":254,"tableName":"main","metric":100,"protocol":"dhcp","scope":"link","prefixLength":32,"#
                     + #""local":false}"#))
-        #expect(line.hasSuffix(#""next":"ip -details link show dev eth0"}"#))
+        #expect(line.hasSuffix(#""next":"ip -details link show dev eth0","notChecked":[]}"#))
     }
 
     @Test func unnamedNumbersStayNumbers() {
@@ -198,6 +198,6 @@ struct ExplanationTests {
     @Test func satisfiedScopesHaveNoAdvice() {
         let explanation = Explanation(scope: .internet, path: Samples.online(), interfaces: [], lookups: [], layers: [:])
         #expect(Remedy(explanation) == nil)
-        #expect(JSONValue.explanation(explanation).description.hasSuffix(#""missing":null,"next":null}"#))
+        #expect(JSONValue.explanation(explanation).description.hasSuffix(#""missing":null,"next":null,"notChecked":[]}"#))
     }
 }

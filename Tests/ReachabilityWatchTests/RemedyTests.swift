@@ -28,6 +28,101 @@ import Testing
         #expect(remedy.command == scene.next)
     }
 
+    /// The advice for a satisfied path of which a next hop fails.
+    @Test(arguments: partial) func adviceForAPartialPathNamesTheNextHop(scene: PartialScene) throws {
+        let network = SimulatedNetwork.online(hasIPv6: true)
+        try network.addLink("wlan0")
+        try network.addAddress("wlan0", "198.51.100.10/24")
+        try network.addAddress("wlan0", "2001:db8:2::10/64", skipsDetection: true)
+        try network.removeRoute(to: "default", via: "192.0.2.1")
+        try network.addRoute(
+            to: "default", through: [.init(via: "192.0.2.1", dev: "eth0"), .init(via: "198.51.100.1", dev: "wlan0")])
+        try scene.make(network)
+        let explanation = try #require(try ReachabilityMonitor(network).explanations(of: [.internet]).first)
+        #expect(explanation.path.isSatisfied)
+        let remedy = try #require(Remedy(explanation))
+        #expect(remedy.missing == scene.missing)
+        #expect(remedy.command == scene.next)
+        let lines = statusLines(explanation, .text, TextStyle())
+        #expect(lines.count == 3 && lines[0].contains("destinations fail: ") && lines[1] == "  missing: \(scene.missing)")
+    }
+
+    /// A change of a machine with a default route through two interfaces.
+    struct PartialScene: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var missing: String
+        var next: String
+        var make: @Sendable (SimulatedNetwork) throws -> Void
+    }
+
+    static let partial = [
+        PartialScene(
+            testDescription: "the second cable is out",
+            missing: "carrier on wlan0: a part of the IPv4 destinations goes there", next: "sysctl net.ipv4.\(isIgnored)"
+        ) { network in try network.pull("wlan0") },
+        PartialScene(
+            testDescription: "the first cable is out",
+            missing: "carrier on eth0: a part of the IPv4 destinations goes there", next: "sysctl net.ipv4.\(isIgnored)"
+        ) { network in try network.pull("eth0") },
+        PartialScene(
+            testDescription: "over both families",
+            missing: "carrier on wlan0: a part of the IPv4 and IPv6 destinations goes there",
+            next: "sysctl net.ipv4.\(isIgnored) net.ipv6.\(isIgnored)"
+        ) { network in
+            try network.removeRoute(to: "::/0", via: "fe80::1")
+            try network.addRoute(
+                to: "::/0", through: [.init(via: "fe80::1", dev: "eth0"), .init(via: "2001:db8:2::1", dev: "wlan0")])
+            try network.pull("wlan0")
+        },
+        PartialScene(
+            testDescription: "a next hop below a VLAN is out",
+            missing: "another state of wlan0, which has no carrier: a part of the IPv4 destinations goes there",
+            next: "ip -details link show dev wlan0"
+        ) { network in
+            let index = try network.addLink("wan0", hasCarrier: false)
+            try network.batch { kernel throws(SimulationError) in
+                try kernel.setUnderlay("wlan0", .device(index), linkKind: "vlan")
+            }
+        },
+    ]
+
+    @Test func tetheringThatIsGoneIsNamed() async throws {
+        let network = SimulatedNetwork.online()
+        try network.rename("eth0", to: "enx0a1b2c3d4e5f")
+        let monitor = ReachabilityMonitor(network)
+        let running = Task { try await monitor.run() }
+        try await network.untilRunning()
+        try network.removeLink("enx0a1b2c3d4e5f")
+        let explanation = try #require(try monitor.explanations(of: [.internet]).first)
+        #expect(explanation.path.offlineReason == .noInterface)
+        #expect(Remedy(explanation)?.missing == "enx0a1b2c3d4e5f, which led there: it is gone")
+        #expect(Remedy(explanation)?.command == "ip link show")
+        running.cancel()
+        _ = try? await running.value
+    }
+
+    /// Evidence of a culprit adds two lines to a verdict, and without it there is nothing to add.
+    @Test func statusNamesOnlyWhatIsKnown() throws {
+        let network = SimulatedNetwork.online()
+        let monitor = ReachabilityMonitor(network)
+        func lines(_ format: OutputFormat = .text) throws -> [String] {
+            try monitor.explanations(of: [.internet]).flatMap { statusLines($0, format, TextStyle()) }
+        }
+        #expect(try lines().count == 1)
+        try network.removeRoute(to: "default", via: "192.0.2.1")
+        #expect(try lines() == ["internet: unsatisfied: no route"])
+        try network.addLink("eth1", hasCarrier: false)
+        #expect(try lines() == ["internet: unsatisfied: no route"], "a port that may never have led there")
+        try network.setUp("eth0", false)
+        try network.removeLink("eth1")
+        #expect(
+            try lines() == [
+                "internet: unsatisfied: interface is shut down", "  missing: an interface that is set up: eth0 is shut down",
+                "  next:    ip link set dev eth0 up",
+            ])
+        #expect(try lines(.json).count == 1)
+    }
+
     // MARK: - Devices that are gone
 
     /// Nothing tells a command that is started afterwards which interface led to the internet.
@@ -237,6 +332,16 @@ import Testing
             }
         },
         Scene(
+            name: "a tunnel's program has ended", reason: .noCarrier, missing: "the program that holds tun0: it has ended",
+            next: "ip -details link show dev tun0"
+        ) { network in
+            try network.addLink("tun0", kind: .tunnel)
+            try network.addAddress("tun0", "10.8.0.2/24")
+            try network.addRoute(to: "0.0.0.0/1", dev: "tun0")
+            try network.addRoute(to: "128.0.0.0/1", dev: "tun0")
+            try network.setCarrier("tun0", false)
+        },
+        Scene(
             name: "shut down", reason: .adminDown, missing: "an interface that is set up: eth0 is shut down",
             next: "ip link set dev eth0 up"
         ) { network in try network.setUp("eth0", false) },
@@ -262,18 +367,51 @@ import Testing
 
     // MARK: - Addresses
 
+    private static func loseLease(_ network: SimulatedNetwork) throws {
+        try network.addAddress("eth0", "fe80::7/64", skipsDetection: true)
+        try network.removeAddress("eth0", "192.0.2.10/24")
+    }
+
     private static let far6 = Scope.address(Samples.address("2001:db8:7::7"))
 
     static let addresses = [
         Scene(
             name: "no lease", reason: .noAddress, missing: "an address on eth0: is a DHCP client running?",
             next: "ip address show dev eth0"
-        ) { network in try network.removeAddress("eth0", "192.0.2.10/24") },
+        ) { network in try loseLease(network) },
         Scene(
             name: "no lease, another port unused", reason: .noAddress, missing: "an address on eth0: is a DHCP client running?",
             next: "ip address show dev eth0"
         ) { network in
             try network.addLink("eth1", hasCarrier: false)
+            try loseLease(network)
+        },
+        Scene(
+            name: "no lease on a bridge", reason: .noAddress, missing: "an address on br0: is a DHCP client running?",
+            next: "ip address show dev br0"
+        ) { network in
+            try network.addLink("br0", kind: .virtual)
+            try network.addAddress("br0", "fe80::7/64", skipsDetection: true)
+            try network.removeAddress("eth0", "192.0.2.10/24")
+            try network.batch { kernel throws(SimulationError) in
+                try kernel.setUnderlay("br0", linkKind: "bridge")
+                try kernel.setUnderlay("eth0", master: "br0")
+            }
+        },
+        Scene(
+            name: "IPv6 alone, with disable_ipv6", reason: .noAddress,
+            missing: "an address on eth0: it has none of IPv4, and IPv6 is off (disable_ipv6 is set, or the MTU is below 1280)",
+            next: "ip address show dev eth0", hasIPv6: true
+        ) { network in
+            try network.removeAddress("eth0", "192.0.2.10/24")
+            try network.setSysctl("net.ipv6.conf.eth0.disable_ipv6", 1)
+        },
+        Scene(
+            name: "IPv6 alone, with an MTU of 1200", reason: .noAddress,
+            missing: "an address on eth0: it has none of IPv4, and IPv6 is off (disable_ipv6 is set, or the MTU is below 1280)",
+            next: "ip address show dev eth0"
+        ) { network in
+            // The kernel removes every IPv6 address, as for disable_ipv6 (addrconf_notify, net/ipv6/addrconf.c).
             try network.removeAddress("eth0", "192.0.2.10/24")
         },
         Scene(
@@ -303,6 +441,12 @@ import Testing
     ]
 
     // MARK: - Routes and rules
+
+    private static let marked = {
+        var scope = Scope.internet
+        scope.mark = 0xca6c
+        return scope
+    }()
 
     static let routes = [
         Scene(
@@ -334,6 +478,30 @@ import Testing
             try network.addRoute(to: "default", dev: "lo")
             try network.addLink("eth1", hasCarrier: false)
         },
+        Scene(
+            name: "rule of type prohibit", reason: .prohibited, missing: "a way around the prohibit route or rule",
+            next: "ip -4 route show table all type prohibit; ip -4 rule show"
+        ) { network in try network.addRule(.init(priority: 100, .prohibit)) },
+        Scene(
+            name: "rule of type blackhole", reason: .blackhole, missing: "a way around the blackhole route or rule",
+            next: "ip -4 route show table all type blackhole; ip -4 rule show"
+        ) { network in try network.addRule(.init(priority: 100, .blackhole)) },
+        Scene(
+            name: "rule of type unreachable", reason: .noRoute,
+            missing: "a route that the rules select, such as a default route",
+            next: "ip -4 route show table all; ip -4 rule show"
+        ) { network in try network.addRule(.init(priority: 100, .unreachable)) },
+        Scene(
+            name: "unreachable default", reason: .unreachable, missing: "a way around the unreachable route or rule",
+            next: "ip -4 route show table all type unreachable; ip -4 rule show"
+        ) { network in
+            try network.removeRoute(to: "default", via: "192.0.2.1")
+            try network.addRoute(to: "default", type: .unreachable)
+        },
+        Scene(
+            name: "rule for a mark", reason: .noRoute, missing: "a route that the rules select, such as a default route",
+            next: "ip -4 route show table all; ip -4 rule show; ip -4 route get 198.41.0.4 mark 0xca6c", scope: marked
+        ) { network in try network.addRule(.init(priority: 100, mark: 0xca6c, .unreachable)) },
         Scene(
             name: "rule for main deleted", reason: .noRoute, missing: "a route that the rules select, such as a default route",
             next: "ip -4 route show table all; ip -4 rule show"

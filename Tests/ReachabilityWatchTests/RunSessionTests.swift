@@ -93,7 +93,7 @@ import Testing
         #expect(outcome.summary.startedOffline == 0)
         #expect(
             said.value == [
-                "no network (no carrier): waiting for it", "the network is back after 10s: attempt 1 starts",
+                "no network (eth0 has no carrier): waiting for it", "the network is back after 10s: attempt 1 starts",
             ])
     }
 
@@ -103,7 +103,7 @@ import Testing
         for await health in monitor.healthUpdates where health.mode != .starting { break }
         let session = session(try policy("--attempts", "1")) {}
         let running = Task { await session.run() }
-        try await untilSaid("no network (no carrier): waiting for it")
+        try await untilSaid("no network (eth0 has no carrier): waiting for it")
         try network.plug("eth0")
         #expect(await running.value.summary.reconnectToAttempt == .zero)
         watching.cancel()
@@ -119,7 +119,7 @@ import Testing
         let running = Task { await session.run() }
         for attempt in 1...3 {
             try await untilSaid(
-                "attempt \(attempt) failed: exit code 1; it does not count: no network (no carrier), waiting for it")
+                "attempt \(attempt) failed: exit code 1; it does not count: no network (eth0 has no carrier), waiting for it")
             clock.advance(by: .seconds(120))
             try network.plug("eth0")
             try await untilSaid("the network is back after 2m: attempt \(attempt + 1) starts")
@@ -212,7 +212,7 @@ import Testing
             throw ChildFailure(cause: .notStarted("make", EAGAIN))
         }
         let running = Task { await session.run() }
-        try await untilSaid("no network (no carrier): waiting for it")
+        try await untilSaid("no network (eth0 has no carrier): waiting for it")
         clock.advance(by: .seconds(60))
         #expect(starts.withLock(\.self) == 1)
         try network.plug("eth0")
@@ -221,8 +221,8 @@ import Testing
         let text = "make cannot be started now: Resource temporarily unavailable (errno 11)"
         #expect(
             said.value == [
-                "attempt 1: \(text); it does not count, trying again until it can", "no network (no carrier): waiting for it",
-                "the network is back after 1m: attempt 2 starts",
+                "attempt 1: \(text); it does not count, trying again until it can",
+                "no network (eth0 has no carrier): waiting for it", "the network is back after 1m: attempt 2 starts",
             ])
     }
 

@@ -124,7 +124,7 @@ struct RunWaitTests {
             linesAtStart.change { $0 = [shown.value.last ?? nil] }
         }
         let running = Task { await session.run() }
-        try await said.wait { $0 == ["no network (no carrier): waiting for it"] }
+        try await said.wait { $0 == ["no network (eth0 has no carrier): waiting for it"] }
         try await untilShown("waits for the network: eth0 has no carrier (noCarrier); 1s so far; gives up in 59m 59s")
         try network.plug("eth0")
         #expect(await running.value.code == 0)
@@ -148,7 +148,7 @@ struct RunWaitTests {
         try network.pull("eth0")
         let session = try session(hasLine: false) {}
         let running = Task { await session.run() }
-        try await said.wait { $0 == ["no network (no carrier): waiting for it"] }
+        try await said.wait { $0 == ["no network (eth0 has no carrier): waiting for it"] }
         var expected = said.value
         for (minutes, text) in [(1, "1m"), (5, "5m"), (15, "15m"), (60, "1h"), (120, "2h")] {
             clock.advance(to: try await clock.nextSleep())

@@ -105,7 +105,24 @@ struct WaitSessionTests {
         #expect(end.status == .no)
         #expect(
             session.summary(of: end)
-                == "timed out: 198.51.100.1: unsatisfied: no route; 198.51.100.2: unsatisfied: no route")
+                == ["timed out: 198.51.100.1: unsatisfied: no route; 198.51.100.2: unsatisfied: no route"])
+    }
+
+    @Test func aTimeoutNamesTheInterfaceToMend() async throws {
+        try network.pull("eth0")
+        let name = "nas.example"
+        var session = session(scopes + [.host(name)])
+        session.timeout = .zero
+        let end = await session.run()
+        let verdicts = (scopes.map { "\($0)" }).map { "\($0): unsatisfied: no carrier" } + ["\(name): unknown"]
+        #expect(
+            session.summary(of: end) == [
+                "timed out: \(verdicts.joined(separator: "; "))",
+                "missing: carrier on eth0: plug in the cable, or join a wireless network",
+                "next:    ip -details link show dev eth0",
+            ])
+        session.target = .unsatisfied
+        #expect(session.summary(of: end).count == 1, "nothing is to be mended")
     }
 
     @Test func aFailedMonitorReportsItsError() async throws {

@@ -68,6 +68,7 @@ typedef struct {
     char name[CNL_NAME_SIZE];  ///< Bytes, not text: the kernel forbids only '/', ':' and white space.
     char kind[CNL_KIND_SIZE];  ///< IFLA_INFO_KIND; empty for hardware.
     cnl_tunnel tunnel;         ///< The outer packets of a tunnel.
+    bool is_unmonitored;       ///< A bond that watches neither the carrier nor ARP targets of its ports.
     uint32_t names_offset;     ///< IFLA_PROP_LIST in the datagram, for `cnl_next_name`.
     uint32_t names_length;     ///< Its length, or 0.
 } cnl_link;
@@ -116,6 +117,22 @@ typedef struct {
     uint8_t hardware_address[CNL_HARDWARE_ADDRESS_SIZE]; ///< NDA_LLADDR.
     cnl_address address;        ///< NDA_DST; family 0 in a forwarding database.
 } cnl_neighbour;
+
+/// An IPsec policy: XFRM_MSG_NEWPOLICY of linux/xfrm.h.
+typedef struct {
+    cnl_address source, destination;
+    uint8_t source_length, destination_length; ///< Prefix lengths.
+    uint8_t direction;          ///< XFRM_POLICY_IN, _OUT or _FWD.
+    uint8_t action;             ///< XFRM_POLICY_ALLOW or _BLOCK.
+    uint8_t protocol;           ///< IPPROTO_*, or 0 for any.
+    uint16_t port, port_mask;   ///< Of the destination, in host byte order.
+    bool has_source_port;       ///< It selects by the source port.
+    bool has_templates;         ///< Packets need security associations.
+    uint32_t priority;          ///< The lowest counts.
+    uint32_t interface;         ///< The index of the outgoing interface, or 0 for any.
+    uint32_t interface_id;      ///< XFRMA_IF_ID: only for packets of an xfrm interface; or 0.
+    uint32_t mark, mark_mask;   ///< XFRMA_MARK.
+} cnl_policy;
 
 /// The kind of a message.
 typedef enum {
@@ -193,9 +210,12 @@ typedef struct {
 #define CNL_ADDRESS_OPTIMISTIC 0x04u ///< IFA_F_OPTIMISTIC
 #define CNL_ADDRESS_DADFAILED 0x08u  ///< IFA_F_DADFAILED
 #define CNL_ADDRESS_TENTATIVE 0x40u  ///< IFA_F_TENTATIVE
+#define CNL_NEIGHBOUR_INCOMPLETE 0x01u ///< NUD_INCOMPLETE
 #define CNL_NEIGHBOUR_REACHABLE 0x02u ///< NUD_REACHABLE
 #define CNL_NEIGHBOUR_FAILED 0x20u   ///< NUD_FAILED
 #define CNL_NEXT_HOP_DEAD 1u         ///< RTNH_F_DEAD
+#define CNL_POLICY_OUT 1u            ///< XFRM_POLICY_OUT
+#define CNL_POLICY_BLOCK 1u          ///< XFRM_POLICY_BLOCK
 #define CNL_ROUTE_UNICAST 1u         ///< RTN_UNICAST
 #define CNL_ROUTE_LOCAL 2u           ///< RTN_LOCAL
 #define CNL_ROUTE_BROADCAST 3u       ///< RTN_BROADCAST
@@ -220,6 +240,10 @@ size_t cnl_group_count(void);
 /// stays in its own. Returns 0, or a negative errno and in `operation` the name of the call that failed (static storage).
 int32_t cnl_open(cnl_socket *_Nullable *_Nonnull socket, const char *_Nullable namespace_path,
                  const char *_Nullable *_Nonnull operation);
+
+/// Opens and connects a socket for IPsec policies (NETLINK_XFRM), as `cnl_open` does.
+int32_t cnl_open_policies(cnl_socket *_Nullable *_Nonnull socket, const char *_Nullable namespace_path,
+                          const char *_Nullable *_Nonnull operation);
 
 /// Checks that a descriptor is an rtnetlink socket with a port, in the network namespace at `namespace_path` (NULL: the calling
 /// thread's; Linux 5.14 and later tell). Returns 0, or a negative errno and in `operation` the name of the call that failed:
@@ -332,6 +356,14 @@ int32_t cnl_request_ports(cnl_socket *_Nonnull socket, uint32_t bridge, uint32_t
 
 /// Requests a dump of all addresses of both families (RTM_GETADDR). Returns 0 or a negative errno.
 int32_t cnl_request_addresses(cnl_socket *_Nonnull socket, uint32_t *_Nonnull sequence);
+
+/// Requests a dump of the IPsec policies (XFRM_MSG_GETPOLICY, needs CAP_NET_ADMIN) on a socket of `cnl_open_policies`. Returns 0 or
+/// a negative errno.
+int32_t cnl_request_policies(cnl_socket *_Nonnull socket, uint32_t *_Nonnull sequence);
+
+/// Reads the next IPsec policy at or behind `*offset` of a datagram and moves `*offset` past it. Returns false at the end, and at
+/// bytes that are no message. Never reads beyond `length`.
+bool cnl_next_policy(const void *_Nonnull bytes, size_t length, size_t *_Nonnull offset, cnl_policy *_Nonnull policy);
 
 /// The maximum number of lookups of `cnl_lookup`.
 #define CNL_LOOKUP_LIMIT 8

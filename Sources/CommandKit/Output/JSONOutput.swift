@@ -86,6 +86,12 @@ extension JSONValue {
             Member("lookups", .array(explanation.lookups.map { lookup($0, explanation) })),
             Member("missing", .optional(remedy?.missing)),
             Member("next", .optional(remedy?.command)),
+            Member(
+                "notChecked",
+                .array(
+                    explanation.caveats.map {
+                        .object([Member("kind", .string($0.kind.rawValue)), Member("detail", .string($0.detail))])
+                    })),
         ])
     }
 
@@ -134,6 +140,14 @@ extension JSONValue {
             members.append(Member("notAsked", .array(lookup.notAsked.map { .string("\($0)") })))
         }
         members += answer(lookup, explanation)
+        if !lookup.failingHops.isEmpty { members.append(Member("failingHops", .array(lookup.failingHops.map(failingHop)))) }
+        return .object(members)
+    }
+
+    private static func failingHop(_ hop: FailingNextHop) -> JSONValue {
+        var members = [Member("interface", .string(hop.interface.name))]
+        if let gateway = hop.gateway { members.append(Member("gateway", .string("\(gateway)"))) }
+        members.append(Member("reason", .optional(hop.reason?.rawValue)))
         return .object(members)
     }
 

@@ -7,9 +7,13 @@ package struct Remedy: Hashable {
     /// A command to try; changes something only where that is easy to undo.
     package let command: String
 
-    /// Returns the remedy for an unsatisfied scope; `nil` for any other.
+    /// Returns the remedy for an unsatisfied scope, or for one with a next hop that fails; `nil` for any other.
     package init?(_ explanation: Explanation) {
-        guard let reason = explanation.path.offlineReason else { return nil }
+        guard let reason = explanation.path.offlineReason else {
+            guard let words = Self.words(mending: explanation.failingNextHops, explanation) else { return nil }
+            (missing, command) = words
+            return
+        }
         let question = Question(explanation, reason)
         let spares = explanation.lookups.filter(\.isSpare)
         switch explanation.culprit {
@@ -29,6 +33,59 @@ package struct Remedy: Hashable {
             (missing, command) = ("\(words); \(stops.facts())", "ip link show; \(next)")
         case .oneOf, nil:
             (missing, command) = Self.words(reason, nil, explanation, question)
+        }
+    }
+
+    /// Returns the missing parts of next hops that fail, with a command; `nil` if none fails.
+    private static func words(
+        mending hops: [FailingNextHop], _ explanation: Explanation
+    ) -> (missing: String, command: String)? {
+        guard !hops.isEmpty else { return nil }
+        var (lacks, families, settings, others): ([String], [String], [String], [String]) = ([], [], [], [])
+        func add(_ text: String, to list: inout [String]) {
+            if !list.contains(text) { list.append(text) }
+        }
+        for hop in hops {
+            let name = hop.interface.name
+            let device = canBeTyped(name) ? " dev \(name)" : ""
+            let hasCarrier = explanation.interfaces.first { $0.index == hop.interface.index }?.hasCarrier ?? true
+            add(hop.family == .ipv6 ? "IPv6" : "IPv4", to: &families)
+            switch hop.reason {
+            case .noCarrier where !hasCarrier:
+                add("carrier on \(name)", to: &lacks)
+                // Then only a change of a next hop moves the shares (rebalance, fib_sync_up, net/ipv4/fib_semantics.c).
+                if hop.isSkipped {
+                    add("ip -details link show\(device)", to: &others)
+                } else {
+                    add(ignoringDeadRoutes(hop.family), to: &settings)
+                }
+            case let reason?:
+                add("another state of \(name), which \(reason.predicate)", to: &lacks)
+                add("ip -details link show\(device)", to: &others)
+            case nil:
+                add("an answer of gateway \(hop.gateway.map { "\($0)" } ?? "") on \(name)", to: &lacks)
+                // IPv6 heeds it always (rt6_check_neigh, net/ipv6/route.c).
+                if hop.family == .ipv4 {
+                    add("net.ipv4.fib_multipath_use_neigh=1", to: &settings)
+                } else {
+                    add("ip -6 neighbour show\(device)", to: &others)
+                }
+            }
+        }
+        let setting = settings.isEmpty ? [] : ["sysctl " + settings.joined(separator: " ")]
+        return (
+            "\(lacks.joined(separator: ", ")): a part of the \(families.joined(separator: " and ")) destinations goes there",
+            (setting + others).joined(separator: "; ")
+        )
+    }
+
+    /// True if the words name what stops, so that they say more than the reason of a verdict.
+    package static func namesCulprit(of explanation: Explanation) -> Bool {
+        guard let reason = explanation.path.offlineReason else { return true }
+        switch explanation.culprit {
+        case .interface, .gone: return true
+        case .oneOf(let stops): return reason < .noRoute && !stops.isEmpty
+        case nil: return explanation.path.obstacle == nil && explanation.leadsToLoopback
         }
     }
 
@@ -111,11 +168,15 @@ package struct Remedy: Hashable {
         if !duplicates.isEmpty {
             return "another address\(on): another machine has \(duplicates.joined(separator: " and ")), too"
         }
-        if question.family == option(.ipv4) { return "an address\(on): is a DHCP client running?" }
         // disable_ipv6, and an MTU below 1280, remove even the address of the link (net/ipv6/addrconf.c).
-        if interface?.addresses.contains(where: { $0.address.family == .ipv6 }) == false {
-            return "IPv6\(on): disable_ipv6 is set, or the MTU is below 1280"
+        let lacksIPv6 = interface?.addresses.contains { $0.address.family == .ipv6 } == false
+        let isOff = "disable_ipv6 is set, or the MTU is below 1280"
+        switch question.ownFamily {
+        case nil where lacksIPv6: return "an address\(on): it has none of IPv4, and IPv6 is off (\(isOff))"
+        case option(.ipv6)? where lacksIPv6: return "IPv6\(on): \(isOff)"
+        default: break
         }
+        if question.family == option(.ipv4) { return "an address\(on): is a DHCP client running?" }
         return "an address\(on): does a router announce one?"
     }
 

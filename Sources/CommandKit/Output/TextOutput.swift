@@ -15,9 +15,9 @@ package struct ExplanationText {
         lines += section("interfaces", explanation.interfaces.map(interface), "none")
         lines += section("lookups", explanation.lookups.map(lookup), "none: \(reasonForNoLookup)")
         lines += section("families", [family("IPv4", explanation.path.ipv4), family("IPv6", explanation.path.ipv6)], "")
-        if let remedy = Remedy(explanation) {
-            lines += ["", "missing: \(ForeignText(remedy.missing).terminal)", "next:    \(remedy.command)"]
-        }
+        let caveats = explanation.caveats.map { "not checked: \(ForeignText($0.detail).terminal)" }
+        if !caveats.isEmpty { lines += [""] + caveats }
+        if let remedy = Remedy(explanation) { lines += [""] + remedy.lines }
         return lines
     }
 
@@ -76,6 +76,9 @@ package struct ExplanationText {
         if let number = match.routingProtocol { parts.append("protocol \(RouteNames.routingProtocol(number) ?? "\(number)")") }
         if let number = match.scope { parts.append("scope \(RouteNames.scope(number) ?? "\(number)")") }
         if let length = match.prefixLength { parts.append("matched \(IPPrefix(lookup.query.destination, length: length))") }
+        for hop in lookup.failingHops {
+            parts.append("next hop \(hop.interface.name) fails (\(hop.reason.map { "\($0)" } ?? "its gateway does not answer"))")
+        }
         return parts
     }
 
@@ -113,7 +116,9 @@ package struct ExplanationText {
     }
 
     private func family(_ name: String, _ path: FamilyPath) -> String {
-        if path.isSatisfied { return "\(name): satisfied" }
+        if path.isSatisfied {
+            return "\(name): satisfied\(path.partialReason.map { ", some destinations fail: \($0)" } ?? "")"
+        }
         return path.reason.map { "\(name): unsatisfied: \($0)" } ?? "\(name): not looked up"
     }
 
@@ -225,6 +230,18 @@ package struct TransitionText {
         guard let elapsed, previous != .unknown, previous != transition.current.status else { return transition.text(elapsed: nil) }
         return transition.text(elapsed: (isExact ? "after " : "after at least ") + durationText(elapsed))
     }
+}
+
+extension Remedy {
+    /// The lines about it: the missing layer, and the next step.
+    package var lines: [String] { ["missing: \(ForeignText(missing).terminal)", "next:    \(command)"] }
+}
+
+/// Returns the lines of `status` about a scope, without their ends: the verdict, and below it what to mend, if that is known.
+package func statusLines(_ explanation: Explanation, _ format: OutputFormat, _ style: TextStyle) -> [String] {
+    let verdict = statusLine(explanation.path, of: explanation.scope, format, style)
+    guard format == .text, Remedy.namesCulprit(of: explanation), let remedy = Remedy(explanation) else { return [verdict] }
+    return [verdict] + remedy.lines.map { "  \($0)" }
 }
 
 /// Returns a line of `status`, without its end.

@@ -44,6 +44,8 @@ package enum Culprit: Hashable, Sendable {
         let stops = interfaces.filter { !$0.isLoopback }.map { interface in
             Stop(interface: interface, layer: PathEvaluator.layer(of: interface, for: destination))
         }
+        // A port is judged by its master.
+        let candidates = stops.filter { $0.layer < .noRoute && !$0.interface.leaves($0.layer, to: interfaces) }
         if let name = scope.interface {
             guard let bound = stops.first(where: { $0.interface.hasName(name) }), bound.layer < .noRoute else { return nil }
             self = .interface(bound.interface, bound.layer)
@@ -55,18 +57,18 @@ package enum Culprit: Hashable, Sendable {
             guard let known else {
                 // Another one that is connected may have taken its place.
                 if stops.contains(where: \.interface.hasCarrier) {
-                    self.init(guessingFrom: stops.filter { $0.layer < .noRoute }, reason)
+                    self.init(guessingFrom: candidates, reason)
                 } else {
                     self = .gone(lost.name)
                 }
                 return
             }
-            if known.layer < .noRoute {
+            if candidates.contains(known) {
                 self = .interface(known.interface, known.layer)
                 return
             }
         }
-        self.init(guessingFrom: stops.filter { $0.layer < .noRoute }, reason)
+        self.init(guessingFrom: candidates, reason)
     }
 
     /// Returns the only interface for which something says that it was to be used: it is connected, or has an address.
@@ -101,6 +103,12 @@ extension [Culprit.Stop] {
 }
 
 extension NetworkInterface {
+    /// Returns true if a missing layer is its master's to have: a port of a bridge, bond or VRF needs no address of its own.
+    package func leaves(_ layer: OfflineReason, to interfaces: [NetworkInterface]) -> Bool {
+        guard layer == .noAddress || layer == .addressTentative, let master else { return false }
+        return interfaces.contains { $0.index == master }
+    }
+
     /// True if it has an address beyond its link, which IPv4 keeps while it is down (devinet.c, inetdev_event).
     fileprivate var isConfigured: Bool { addresses.contains { !$0.address.isLinkLocal && !$0.address.isLoopback } }
 }

@@ -18,7 +18,7 @@ internal import Synchronization
 /// A shortage of descriptors, threads or memory counts as temporary: it polls, reports the error
 /// (``NetworkEventBatch/impairment``), and retries every 5 s.
 public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering, TaskRunningSource,
-    UnderlaySource
+    UnderlaySource, EvidenceSource
 {
     /// The requested size of the receive buffer, in bytes: room for about 10 000 messages.
     ///
@@ -284,6 +284,20 @@ public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering,
     }
 
     package func watch(gateways: Set<IPAddress>) { context.filter.watch(gateways: gateways) }
+
+    package func evidence(about questions: OpenQuestions) -> Evidence {
+        var evidence = Evidence()
+        do throws(ReachabilityError) {
+            let requests = try KernelRequests(namespace: context.namespace)
+            for neighbour in questions.neighbours where try requests.isSilent(neighbour) { evidence.silent.insert(neighbour) }
+            for bond in questions.bonds where try requests.isUnmonitored(bond) { evidence.unmonitoredBonds.insert(bond) }
+            let policies = try KernelRequests(namespace: context.namespace, isForPolicies: true)
+            evidence.policies = try policies.policies()
+        } catch {
+            // This process may not ask, or there is no netlink: the rest stays open.
+        }
+        return evidence
+    }
 
     /// Sends a request on the calling thread's socket for lookups.
     private func request<Answer: Sendable>(

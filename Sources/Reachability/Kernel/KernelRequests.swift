@@ -10,9 +10,10 @@ struct KernelRequests: ~Copyable {
 
     private let namespace: String?
 
-    init(namespace: String?) throws(ReachabilityError) {
+    /// - Parameter isForPolicies: True to read IPsec policies, and nothing else.
+    init(namespace: String?, isForPolicies: Bool = false) throws(ReachabilityError) {
         self.namespace = namespace
-        socket = try NetlinkSocket.forRequests(namespace: namespace)
+        socket = try NetlinkSocket.forRequests(namespace: namespace, isForPolicies: isForPolicies)
     }
 
     /// Looks up routes; the answers are in the order of the queries.
@@ -145,6 +146,52 @@ struct KernelRequests: ~Copyable {
         return nil
     }
 
+    /// Returns true if the kernel waits for a neighbour's answer, or had none.
+    borrowing func isSilent(_ neighbour: Neighbour) throws(ReachabilityError) -> Bool {
+        var request = cnl_address(neighbour.address)
+        var isSilent = false
+        try ask(
+            "RTM_GETNEIGH", { cnl_request_neighbour($0, neighbour.interface, &request, $1) },
+            take: { message, _ in
+                guard message.kind == CNL_NEIGHBOUR else { return }
+                isSilent = [CNL_NEIGHBOUR_FAILED, CNL_NEIGHBOUR_INCOMPLETE].contains(UInt32(message.neighbour.state))
+            })
+        return isSilent
+    }
+
+    /// Returns true for a bond that watches neither the carrier nor ARP targets of its ports.
+    borrowing func isUnmonitored(_ bond: UInt32) throws(ReachabilityError) -> Bool {
+        var isUnmonitored = false
+        try ask(
+            "RTM_GETLINK", { cnl_request_link($0, bond, $1) },
+            take: { message, _ in
+                if message.kind == CNL_LINK { isUnmonitored = message.link.is_unmonitored }
+            })
+        return isUnmonitored
+    }
+
+    /// Returns the IPsec policies for outgoing packets; needs CAP_NET_ADMIN.
+    borrowing func policies() throws(ReachabilityError) -> [PacketPolicy] {
+        let operation = "XFRM_MSG_GETPOLICY"
+        let sequence = try socket.send(operation, cnl_request_policies)
+        var policies: [PacketPolicy] = []
+        var end: Int32?
+        while end == nil {
+            let length = try receive(operation)
+            guard length > 0, let bytes = buffer.bytes.baseAddress else { continue }
+            var (offset, policy) = (0, cnl_policy())
+            while cnl_next_policy(bytes, length, &offset, &policy) {
+                if let policy = PacketPolicy(policy) { policies.append(policy) }
+            }
+            MessageDecoder.forEach(in: UnsafeRawBufferPointer(rebasing: buffer.bytes[..<length])) { message, _ in
+                guard message.sequence == sequence else { return }
+                if message.kind == CNL_DONE || message.kind == CNL_ERROR { end = message.error }
+            }
+        }
+        try ReachabilityError.check(-(end ?? 0), operation)
+        return policies
+    }
+
     /// Makes a request with one answer, which `body` gets unless it is an error of the kernel.
     private borrowing func ask(
         _ operation: String, _ request: (OpaquePointer, UnsafeMutablePointer<UInt32>) -> Int32,
@@ -187,6 +234,12 @@ struct KernelRequests: ~Copyable {
     private borrowing func receive(_ operation: @autoclosure () -> String, _ body: (cnl_message, UnsafeRawPointer) -> Void)
         throws(ReachabilityError)
     {
+        let length = try receive(operation())
+        MessageDecoder.forEach(in: UnsafeRawBufferPointer(rebasing: buffer.bytes[..<length]), body)
+    }
+
+    /// Receives a datagram and returns its length; 0 if it is not from the kernel.
+    private borrowing func receive(_ operation: @autoclosure () -> String) throws(ReachabilityError) -> Int {
         var datagram = cnl_datagram()
         let length = socket.receive(into: buffer.bytes, &datagram)
         guard length >= 0 else {
@@ -195,8 +248,25 @@ struct KernelRequests: ~Copyable {
                 .requestFailed, errno: length == -Int(EAGAIN) ? ETIMEDOUT : Int32(-length), operation: operation())
         }
         guard !datagram.is_truncated else { throw ReachabilityError(.requestFailed, errno: EMSGSIZE, operation: operation()) }
-        guard datagram.port == 0 else { return }
-        MessageDecoder.forEach(in: UnsafeRawBufferPointer(rebasing: buffer.bytes[..<length]), body)
+        return datagram.port == 0 ? length : 0
+    }
+}
+
+extension PacketPolicy {
+    /// Creates a policy for outgoing packets; `nil` for one of another direction, or for packets of an xfrm interface only.
+    init?(_ policy: cnl_policy) {
+        guard policy.direction == CNL_POLICY_OUT, policy.interface_id == 0, let source = IPAddress(policy.source),
+            let destination = IPAddress(policy.destination)
+        else { return nil }
+        self.init(
+            from: IPPrefix(source, length: Int(policy.source_length)),
+            to: IPPrefix(destination, length: Int(policy.destination_length)))
+        transport = policy.protocol == 0 ? nil : Scope.Transport(rawValue: policy.protocol)
+        interface = policy.interface == 0 ? nil : policy.interface
+        mark = Masked(value: policy.mark, mask: policy.mark_mask)
+        port = Masked(value: policy.port, mask: policy.port_mask)
+        (selectsSourcePort, priority) = (policy.has_source_port, policy.priority)
+        effect = policy.action == CNL_POLICY_BLOCK ? .blocks : policy.has_templates ? .protects : .none
     }
 }
 

@@ -18,10 +18,13 @@ struct NetlinkSocket: ~Copyable {
     private var epoll: Int32?
 
     /// Opens a socket in a network namespace, by default the calling thread's.
-    init(namespace: String?) throws(ReachabilityError) {
+    ///
+    /// - Parameter isForPolicies: True for a socket of NETLINK_XFRM, which reads IPsec policies.
+    init(namespace: String?, isForPolicies: Bool = false) throws(ReachabilityError) {
         var handle: OpaquePointer?
         var operation: UnsafePointer<CChar>?
-        let result = cnl_open(&handle, namespace, &operation)
+        let result =
+            isForPolicies ? cnl_open_policies(&handle, namespace, &operation) : cnl_open(&handle, namespace, &operation)
         guard result == 0, let handle else {
             throw ReachabilityError(opening: operation.map { String(cString: $0) } ?? "netlink socket", namespace, errno: -result)
         }
@@ -51,8 +54,8 @@ struct NetlinkSocket: ~Copyable {
     }
 
     /// Opens a socket for requests: strict and blocking, with a limit for answers.
-    static func forRequests(namespace: String?) throws(ReachabilityError) -> NetlinkSocket {
-        let socket = try NetlinkSocket(namespace: namespace)
+    static func forRequests(namespace: String?, isForPolicies: Bool = false) throws(ReachabilityError) -> NetlinkSocket {
+        let socket = try NetlinkSocket(namespace: namespace, isForPolicies: isForPolicies)
         // Without strict checking the kernel ignores unknown parts of a request (NETLINK_GET_STRICT_CHK, netlink(7)). Kernels
         // before 4.20 lack the option and answer the same requests.
         _ = cnl_set_strict(socket.handle)

@@ -43,12 +43,20 @@ extension ReachabilityMonitor {
 
     /// Looks up scopes now and returns every step of the verdicts.
     ///
-    /// - Parameter limit: the time for name servers in all; `nil` for no limit.
+    /// - Parameters:
+    ///   - limit: the time for name servers in all; `nil` for no limit, zero to ask none.
+    ///   - isThorough: true to look for ``Explanation/caveats``, too.
     /// - Throws: ``ReachabilityError`` if the kernel cannot be asked.
-    package func explanations(of scopes: [Scope], within limit: Duration? = nil) throws(ReachabilityError) -> [Explanation] {
+    package func explanations(
+        of scopes: [Scope], within limit: Duration? = nil, isThorough: Bool = false
+    ) throws(ReachabilityError) -> [Explanation] {
         var explanations: [Explanation] = []
         for (scope, host) in zip(scopes, hosts(of: scopes, within: limit)) {
-            explanations.append(try explanation(of: scope, host))
+            var explanation = try explanation(of: scope, host)
+            if isThorough, let source = source as? any EvidenceSource {
+                explanation.evidence = source.evidence(about: explanation.openQuestions)
+            }
+            explanations.append(explanation)
         }
         return explanations
     }
@@ -63,7 +71,8 @@ extension ReachabilityMonitor {
         var asked: [(position: Int, query: RouteQuery, verdict: RouteVerdict)] = []
         run(&batch, table) { batch, round, answers in
             for (place, query) in round.enumerated() where place < answers.count {
-                guard case .success(let verdict) = answers[place] else { continue }
+                // The entry of a table shows the other next hops, and is no step of its own.
+                guard case .success(let verdict) = answers[place], !query.fibMatch else { continue }
                 asked.append((batch.position(ofQuery: place), query, verdict))
             }
         }
@@ -81,6 +90,14 @@ extension ReachabilityMonitor {
             steps[place].lookup.judgement = PathEvaluator.judge(decision, table)
             // The members before or after it were asked in vain, and so was what the egress interface stands on.
             let ends = Dictionary(own.map { (steps[$0].lookup.query.destination, $0) }) { $1 }
+            // So was the next hop that the kernel chose, if another one decides.
+            let chosen = own.last { place in
+                steps[place].lookup.query.destination == query.destination && steps[place].lookup.query.interface == nil
+            }
+            if let chosen, query.interface != nil, scope.interface == nil {
+                let step = steps[chosen].lookup
+                steps[chosen].lookup.judgement = PathEvaluator.judge(step.verdict, to: step.query, table)
+            }
             for (member, end) in ends where member != query.destination {
                 let step = steps[end].lookup
                 steps[end].lookup.judgement = PathEvaluator.judge(step.verdict, to: step.query, table)
@@ -90,6 +107,11 @@ extension ReachabilityMonitor {
         var path = evaluator.path(
             for: scope, host: host.addresses, lookups.map { _ in decisions }, failure: host.failure, table)
         try read(RouteDetails(of: path, decisions), of: scope, table, into: &path)
+        for place in steps.indices where steps[place].lookup.isDecisive {
+            let family = steps[place].lookup.query.destination.family
+            guard path[family].partialReason != nil, case .route(let entry) = steps[place].lookup.match else { continue }
+            steps[place].lookup.failingHops = table.failingHops(among: entry.nextHops, family)
+        }
         let order = steps.indices.sorted { (steps[$0].position, $0) < (steps[$1].position, $1) }
         let ordered = order.map { steps[$0].lookup }
         let spares = path.isSatisfied ? [] : spares(behind: ordered, scope, host, table)
@@ -352,7 +374,7 @@ extension ReachabilityMonitor {
             }
         }
         if unknown.isEmpty { return hosts }
-        let answers = (source as? any HostAnswering)?.answers(for: unknown.map(\.name), within: limit)
+        let answers = limit == .zero ? nil : (source as? any HostAnswering)?.answers(for: unknown.map(\.name), within: limit)
         for (index, (place, _)) in unknown.enumerated() {
             switch answers?[index] {
             case .addresses(let addresses): hosts[place].addresses = HostCache.inOrder(addresses)
@@ -390,6 +412,8 @@ package struct Explanation: Sendable {
         package var notAsked: [IPAddress] = []
         /// True if this answer shows a working route behind the one that decided.
         package var isSpare = false
+        /// The next hops of the table's entry whose interface does not work.
+        package var failingHops: [FailingNextHop] = []
     }
 
     package var scope: Scope
@@ -397,15 +421,20 @@ package struct Explanation: Sendable {
     package var interfaces: [NetworkInterface]
     package var lookups: [Lookup]
     /// The missing layer of each interface but the loopback device, by index; `noRoute` if none is missing.
+    ///
+    /// A port without addresses of its own is not among them.
     package var layers: [UInt32: OfflineReason]
     /// The interface that packets left through until a running monitor saw the loss.
     package var lostEgress: NetworkInterface.Identity?
+    /// The answers to ``openQuestions``; empty unless they were asked.
+    package var evidence = Evidence()
 
     /// Returns the missing layers; an interface that packets leave through lacks none, whatever addresses it has itself.
     fileprivate static func layers(of table: InterfaceTable, _ lookups: [Lookup]) -> [UInt32: OfflineReason] {
         var layers: [UInt32: OfflineReason] = [:]
         for interface in table.all where !interface.isLoopback {
-            layers[interface.index] = PathEvaluator.layer(of: interface, for: nil)
+            let layer = PathEvaluator.layer(of: interface, for: nil)
+            if !interface.leaves(layer, to: table.all) { layers[interface.index] = layer }
         }
         for lookup in lookups {
             guard case .route(let route) = lookup.verdict, case .usable = lookup.judgement, !route.isLocal else { continue }
@@ -420,24 +449,44 @@ extension ReachabilityMonitor {
     ///
     /// `nil` if no layer is missing. Makes no request. Interface names are escaped.
     package func missing(for scope: Scope) -> String? {
+        guard let (words, reason) = obstacle(to: scope) else { return nil }
+        return reason.map { "\(words) (\($0.rawValue))" } ?? words
+    }
+
+    /// Returns the missing layer of a watched scope in words, as ``missing(for:)`` does, and its reason apart from it.
+    package func obstacle(to scope: Scope) -> (words: String, reason: OfflineReason?)? {
         let (path, table, host, lost) = state.withLock { state in
             (
                 state.core.path(scope), state.core.table, scope.host.flatMap { state.core.addresses(ofHost: $0) } ?? [],
                 state.core.scopes[scope]?.level.lostEgress
             )
         }
-        guard let path, path.status != .unknown else { return "not known yet" }
+        guard let path, path.status != .unknown else { return ("not known yet", nil) }
         guard let reason = path.offlineReason else { return nil }
-        if let obstacle = path.obstacle { return "\(escapedForTerminal(obstacle.description)) (\(reason.rawValue))" }
-        if let failure = path.nameLookupFailure { return "\(failure) (\(reason.rawValue))" }
+        if let obstacle = path.obstacle { return (escapedForTerminal(obstacle.description), reason) }
+        if let failure = path.nameLookupFailure { return ("\(failure)", reason) }
         let destinations = evaluator.groups(of: scope, host: host).map { $0[0] }
         return switch Culprit(of: path, scope, to: destinations, lost, table.all) {
-        case .interface(let interface, let layer):
-            "\(layer.sentence(about: escapedForTerminal(interface.name))) (\(layer.rawValue))"
-        case .gone(let name): "\(escapedForTerminal(name)) is gone (\(reason.rawValue))"
-        case .oneOf(let stops) where reason < .noRoute && !stops.isEmpty:
-            "\(stops.facts(escapedForTerminal)) (\(reason.rawValue))"
-        case .oneOf, nil: "\(reason.sentence(about: "the interface")) (\(reason.rawValue))"
+        case .interface(let interface, let layer): (layer.sentence(about: escapedForTerminal(interface.name)), layer)
+        case .gone(let name): ("\(escapedForTerminal(name)) is gone", reason)
+        case .oneOf(let stops) where reason < .noRoute && !stops.isEmpty: (stops.facts(escapedForTerminal), reason)
+        case .oneOf, nil: (reason.sentence(about: "the interface"), reason)
+        }
+    }
+}
+
+extension InterfaceTable {
+    /// Returns the next hops whose interface, or what it stands on, does not work.
+    fileprivate func failingHops(among hops: [RouteVerdict.Route.NextHop], _ family: IPAddress.Family) -> [FailingNextHop] {
+        hops.compactMap { hop in
+            var asked = hop
+            asked.isDead = false
+            guard let reason = failure(among: [asked]) else { return nil }
+            let identity = self[hop.interface]?.identity ?? .init(index: hop.interface, name: "interface \(hop.interface)")
+            // The interface lacks nothing if its gateway does.
+            return FailingNextHop(
+                interface: identity, gateway: hop.gateway, family: family, reason: reason < .noRoute ? reason : nil,
+                isSkipped: hop.isDead)
         }
     }
 }

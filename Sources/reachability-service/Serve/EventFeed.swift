@@ -33,6 +33,11 @@ struct ScopeRecord: Sendable {
         (beginning, suspendedBefore) = (transition, suspended)
     }
 
+    /// Takes over what changed without a transition, such as the reason of one family beside another that works.
+    mutating func refresh(_ path: NetworkPath) {
+        if path.kinds(since: last.current).isEmpty { last.current = path }
+    }
+
     /// Returns the time that the scope was unsatisfied, the present outage included, suspensions excluded.
     func offlineTime(until now: BootInstant, suspended: Duration = .zero) -> Duration {
         guard beginning.current.status == .unsatisfied else { return endedOutages }
@@ -90,6 +95,11 @@ struct EventLog {
         recent.append(event)
         if recent.count > Self.capacity { recent.removeFirst() }
         return event
+    }
+
+    /// Takes over what changed without transitions; the paths are in the order of the scopes.
+    mutating func refresh(_ paths: [NetworkPath]) {
+        for (index, path) in zip(states.indices, paths) { states[index]?.refresh(path) }
     }
 
     /// Returns the first events for a reader: those after the last one that it has, or else the present state of every scope.
@@ -171,6 +181,9 @@ actor EventFeed {
         send(log.append(transition, ofScopeAt: index, suspended: suspended))
         return log.isComplete && !wasComplete
     }
+
+    /// Takes over what changed without transitions; the paths are in the order of the scopes.
+    func refresh(_ paths: [NetworkPath]) { log.refresh(paths) }
 
     /// Sends a hint without an id: something else than a path may have changed.
     func hint(_ name: String, _ data: JSONValue = .object([])) {

@@ -125,7 +125,7 @@ struct HTTPService: Sendable {
         let headers: HTTPFields = [.contentType: "text/event-stream", .cacheControl: "no-store"]
         // The answer to HEAD has no body that would end the stream.
         if request.method == .head { return Response(status: .ok, headers: headers) }
-        let stream = await session.feed.open(after: request.headers[text: "Last-Event-ID"]) { channel.close(promise: nil) }
+        let stream = await session.events(after: request.headers[text: "Last-Event-ID"]) { channel.close(promise: nil) }
         guard let stream else { return Response(status: .serviceUnavailable, headers: [.retryAfter: "10"]) }
         return Response(
             status: .ok, headers: headers,

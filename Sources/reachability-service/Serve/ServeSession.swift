@@ -209,12 +209,19 @@ extension ServeSession {
         }
     }
 
+    /// Adds a reader of `/events`, as ``EventFeed/open(after:cut:)`` does.
+    func events(after lastID: String?, cut: @escaping @Sendable () -> Void) async -> AsyncStream<String>? {
+        await feed.refresh(monitor.lastPaths(to: scopes))
+        return await feed.open(after: lastID, cut: cut)
+    }
+
     /// The JSON of `/status`.
     func status() async -> String {
         await shared.document("status", version: await feed.version, lifetime: .milliseconds(250)) {
             let service = StatusDocument.Service(
                 version: Program.version, host: Self.hostName, started: started, history: await history.path,
                 historyProblem: await history.problem)
+            await feed.refresh(monitor.lastPaths(to: scopes))
             // Without an answer of the kernel the published path is all that is known.
             let explanations = (try? monitor.explanations(of: scopes, within: .seconds(1))) ?? []
             return StatusDocument(

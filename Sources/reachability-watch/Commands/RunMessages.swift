@@ -6,8 +6,8 @@ import ReachableRetry
 struct RunMessages {
     /// The state of the network at an event.
     struct Situation {
-        /// The unreachable scopes of the job, with their paths.
-        var missing: [(scope: Scope, path: NetworkPath)] = []
+        /// The unreachable scopes of the job, with what is missing in words.
+        var missing: [(scope: Scope, words: String?)] = []
         /// `true` if a reconnect starts the next attempt early.
         var heedsReconnects = true
     }
@@ -73,9 +73,9 @@ struct RunMessages {
     }
 
     /// Returns the unreachable scopes with their reasons.
-    private static func text(_ missing: [(scope: Scope, path: NetworkPath)]) -> String {
-        let texts = missing.map { scope, path in
-            let reason = path.offlineReason.map { " (\($0))" } ?? ""
+    private static func text(_ missing: [(scope: Scope, words: String?)]) -> String {
+        let texts = missing.map { scope, words in
+            let reason = words.map { " (\($0))" } ?? ""
             return scope == .internet ? "no network\(reason)" : "no path to \(ForeignText(scope.description).terminal)\(reason)"
         }
         return texts.isEmpty ? "no network" : texts.joined(separator: ", ")

@@ -139,8 +139,10 @@ struct RunSession: Sendable {
     private func situation() -> RunMessages.Situation {
         RunMessages.Situation(
             missing: scopes.compactMap { scope in
-                guard let path = try? monitor.path(to: scope), path.status == .unsatisfied else { return nil }
-                return (scope, path)
+                guard let path = try? monitor.path(to: scope), let reason = path.offlineReason else { return nil }
+                // The lookup may have outrun the monitor.
+                let obstacle = monitor.obstacle(to: scope).flatMap { $0.reason == nil ? nil : $0.words }
+                return (scope, obstacle ?? reason.description)
             },
             heedsReconnects: policy.rules.connectivity != .ignore && !monitor.condition(for: scopes[0]).state.isFinished)
     }

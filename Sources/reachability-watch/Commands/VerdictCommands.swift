@@ -20,7 +20,8 @@ struct ExplainCommand: ParsableCommand {
 
     func run() {
         options.writeVerdict { options, monitor throws(ReachabilityError) in
-            let explanations = try monitor.explanations(of: options.target.scopes, within: options.timeLimit)
+            let explanations = try monitor.explanations(
+                of: options.target.scopes, within: options.timeLimit, isThorough: true)
             return (Self.lines(explanations, options.form), explanations.map(\.path))
         }
     }
@@ -41,6 +42,8 @@ struct StatusCommand: ParsableCommand {
         commandName: "status",
         abstract: "Writes one verdict; exits with 0 if every scope is reachable, 1 if not, 2 if unknown.",
         discussion: """
+            Below a verdict it names the interface to mend and a command to try next, where there is evidence for one.
+
             EXAMPLES
               reachability-watch status
               reachability-watch status --to 192.0.2.7 --format json
@@ -51,10 +54,9 @@ struct StatusCommand: ParsableCommand {
 
     func run() {
         options.writeVerdict { options, monitor throws(ReachabilityError) in
-            let scopes = options.target.scopes
-            let paths = try monitor.paths(to: scopes, within: options.timeLimit)
-            let lines = zip(scopes, paths).map { statusLine($1, of: $0, options.form.format, options.form.style) }
-            return (lines, paths)
+            let explanations = try monitor.explanations(of: options.target.scopes, within: options.timeLimit)
+            let lines = explanations.flatMap { statusLines($0, options.form.format, options.form.style) }
+            return (lines, explanations.map(\.path))
         }
     }
 }

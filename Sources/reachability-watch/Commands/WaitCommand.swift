@@ -16,17 +16,33 @@ struct WaitCommand: ParsableCommand {
                 target: options.until == .satisfied ? .satisfied : .unsatisfied, timeout: options.timeout?.duration)
             let outcome = await session.run()
             if let error = outcome.error { return Program.report(error) }
-            if options.verbose { DescriptorOutput.printMessage(session.summary(of: outcome)) }
+            if options.verbose { session.summary(of: outcome).forEach(DescriptorOutput.printMessage) }
             return outcome.status
         }
     }
 }
 
 extension WaitSession {
-    /// Returns the outcome in one line.
-    func summary(of outcome: Outcome) -> String {
+    /// Returns the outcome in one line, and below it what to mend after a timeout, if that is known.
+    func summary(of outcome: Outcome) -> [String] {
         let verdicts = zip(scopes, outcome.paths).map { statusLine($1, of: $0, .text, TextStyle()) }.joined(separator: "; ")
-        return outcome.status == .no ? "timed out: \(verdicts)" : verdicts
+        return outcome.status == .no ? ["timed out: \(verdicts)"] + remedies(for: outcome.paths) : [verdicts]
+    }
+
+    /// Returns the lines about the interfaces to mend; empty for paths that have changed since.
+    private func remedies(for paths: [NetworkPath]) -> [String] {
+        guard target == .satisfied else { return [] }
+        var lines: [String] = []
+        for (scope, path) in zip(scopes, paths) where path.status == .unsatisfied {
+            // No name is looked up again: the time is up.
+            guard let explanation = try? monitor.explanations(of: [scope], within: .zero).first,
+                explanation.path.offlineReason == path.offlineReason, Remedy.namesCulprit(of: explanation),
+                let remedy = Remedy(explanation)
+            else { continue }
+            // Several scopes often lack the same.
+            if !lines.contains(remedy.lines[0]) { lines += remedy.lines }
+        }
+        return lines
     }
 }
 

@@ -53,6 +53,8 @@ actor WatchLog {
         // The end of the watch follows, and says the same.
         guard transition.cause.kind != .ended else { return }
         let moment = Moment(at: transition.at, wallTime: transition.wallTime)
+        // Before a line that begins a file comes the state that it changes, with what changed without a line.
+        if let previous = transition.previous { last[index]?.current = previous }
         append(JSONValue.transition(transition, of: scopes[index]), at: moment)
         last[index] = transition
     }

@@ -40,6 +40,19 @@ struct EventLogTests {
         #expect(!greeting[0].contains("cause"))
     }
 
+    /// The reason of one family beside another that works changes without an event.
+    @Test func newReadersGetCurrentReasons() {
+        var (log, story) = (EventLog([.internet], run: "a"), ScopeStory())
+        _ = log.append(story.next(ScopeStory.online), ofScopeAt: 0)
+        var path = ScopeStory.online
+        path.ipv6.reason = .unreachable
+        log.refresh([path])
+        #expect(log.greeting(after: nil).last?.contains(#""ipv6":{"satisfied":false,"reason":"unreachable"}"#) == true)
+        #expect(log.records.first?.last.current == path)
+        log.refresh([ScopeStory.offline])
+        #expect(log.records.first?.last.current == path, "a change with an event comes with it")
+    }
+
     @Test(arguments: [
         ("a-1", ["a-2", "a-3"]), ("a-3", []), ("a-0", ["a-1", "a-2", "a-3"]), ("b-1", ["a-3"]), ("a-4", ["a-3"]), ("", ["a-3"]),
         ("a-", ["a-3"]), ("a-x", ["a-3"]), ("a--1", ["a-3"]), ("a-99999999999999999999", ["a-3"]), ("a-1-2", ["a-3"]),
