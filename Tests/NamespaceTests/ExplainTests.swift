@@ -152,8 +152,8 @@ struct ExplainTests {
             status = try await Child.run([WatchCommand.path, "status", "--netns", network.near.name]).output
         }
         let lines = status.split(separator: "\n")
-        #expect(lines.count == 3 && lines[0].hasSuffix(", some IPv4 destinations fail: no carrier"), "\(status)")
-        #expect(lines[1] == "  missing: carrier on cable1: a part of the IPv4 destinations goes there")
+        #expect(lines.count == 3 && lines[0].hasSuffix(", some IPv4 connections fail: no carrier"), "\(status)")
+        #expect(lines[1] == "  missing: carrier on cable1: a part of the IPv4 connections goes there")
         let advice = try await advice(network)
         #expect(advice.next == "sysctl net.ipv4.conf.all.ignore_routes_with_linkdown=1")
         try await Child.run(["ip", "netns", "exec", network.near.name] + advice.next.split(separator: " ").map(String.init))
@@ -214,7 +214,7 @@ struct ExplainTests {
         try await network.addMultipath()
         try await network.near.ip("neigh replace 198.51.100.1 dev cable1 nud failed")
         let advice = try await advice(network)
-        #expect(advice.missing == "an answer of gateway 198.51.100.1 on cable1: a part of the IPv4 destinations goes there")
+        #expect(advice.missing == "an answer of gateway 198.51.100.1 on cable1: a part of the IPv4 connections goes there")
         #expect(advice.next == "sysctl net.ipv4.fib_multipath_use_neigh=1")
     }
 

@@ -276,7 +276,7 @@ struct RouteTests {
             for port in [1, 0] {
                 try await network.pull(port)
                 while watcher.path.ipv4.partialReason != .noCarrier { try await watcher.next() }
-                #expect(watcher.path.isSatisfied && watcher.path.description.hasSuffix("some IPv4 destinations fail: no carrier"))
+                #expect(watcher.path.isSatisfied && watcher.path.description.hasSuffix("some IPv4 connections fail: no carrier"))
                 #expect(watcher.path.ipv4.interface?.name == "cable\(1 - port)")
                 try await network.plug(port)
                 while watcher.path.ipv4.partialReason != nil { try await watcher.next() }

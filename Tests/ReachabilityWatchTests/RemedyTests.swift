@@ -58,15 +58,15 @@ import Testing
     static let partial = [
         PartialScene(
             testDescription: "the second cable is out",
-            missing: "carrier on wlan0: a part of the IPv4 destinations goes there", next: "sysctl net.ipv4.\(isIgnored)"
+            missing: "carrier on wlan0: a part of the IPv4 connections goes there", next: "sysctl net.ipv4.\(isIgnored)"
         ) { network in try network.pull("wlan0") },
         PartialScene(
             testDescription: "the first cable is out",
-            missing: "carrier on eth0: a part of the IPv4 destinations goes there", next: "sysctl net.ipv4.\(isIgnored)"
+            missing: "carrier on eth0: a part of the IPv4 connections goes there", next: "sysctl net.ipv4.\(isIgnored)"
         ) { network in try network.pull("eth0") },
         PartialScene(
             testDescription: "over both families",
-            missing: "carrier on wlan0: a part of the IPv4 and IPv6 destinations goes there",
+            missing: "carrier on wlan0: a part of the IPv4 and IPv6 connections goes there",
             next: "sysctl net.ipv4.\(isIgnored) net.ipv6.\(isIgnored)"
         ) { network in
             try network.removeRoute(to: "::/0", via: "fe80::1")
@@ -76,7 +76,7 @@ import Testing
         },
         PartialScene(
             testDescription: "a next hop below a VLAN is out",
-            missing: "another state of wlan0, which has no carrier: a part of the IPv4 destinations goes there",
+            missing: "another state of wlan0, which has no carrier: a part of the IPv4 connections goes there",
             next: "ip -details link show dev wlan0"
         ) { network in
             let index = try network.addLink("wan0", hasCarrier: false)

@@ -124,7 +124,7 @@ import Testing
     @Test func theLastLineShowsTheMissingPath() throws {
         let terminal = try shown("--interface no-cable -- true")
         var screen = TerminalScreen(columns: 120, terminal.read(until: "s so far"))
-        let message = "reachability-watch: no path to internet%no-cable (no network interface): waiting for it"
+        let message = "reachability-watch: no path to internet%no-cable (there is no interface named no-cable): waiting for it"
         #expect(screen.rows.count == 2 && screen.rows[0] == message, "\(screen.rows)")
         #expect(screen.rows[1].hasPrefix("\(Self.nowhere); ") && screen.rows[1].hasSuffix("s so far"), "\(screen.rows)")
         terminal.type("\u{3}")

@@ -74,7 +74,7 @@ package struct Remedy: Hashable {
         }
         let setting = settings.isEmpty ? [] : ["sysctl " + settings.joined(separator: " ")]
         return (
-            "\(lacks.joined(separator: ", ")): a part of the \(families.joined(separator: " and ")) destinations goes there",
+            "\(lacks.joined(separator: ", ")): a part of the \(families.joined(separator: " and ")) connections goes there",
             (setting + others).joined(separator: "; ")
         )
     }

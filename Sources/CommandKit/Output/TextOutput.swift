@@ -117,7 +117,7 @@ package struct ExplanationText {
 
     private func family(_ name: String, _ path: FamilyPath) -> String {
         if path.isSatisfied {
-            return "\(name): satisfied\(path.partialReason.map { ", some destinations fail: \($0)" } ?? "")"
+            return "\(name): satisfied\(path.partialReason.map { ", some connections fail: \($0)" } ?? "")"
         }
         return path.reason.map { "\(name): unsatisfied: \($0)" } ?? "\(name): not looked up"
     }

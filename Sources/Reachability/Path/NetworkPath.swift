@@ -246,7 +246,7 @@ public struct NetworkPath: Hashable, Sendable, CustomStringConvertible {
         let families = [ipv4.isSatisfied ? "IPv4" : nil, ipv6.isSatisfied ? "IPv6" : nil].compactMap(\.self)
         parts.append(families.joined(separator: "+"))
         for (name, family) in [("IPv4", ipv4), ("IPv6", ipv6)] where family.isSatisfied {
-            if let reason = family.partialReason { parts.append("some \(name) destinations fail: \(reason)") }
+            if let reason = family.partialReason { parts.append("some \(name) connections fail: \(reason)") }
         }
         // The families may leave by different interfaces.
         if ipv4.isSatisfied, ipv6.isSatisfied, let other = ipv6.interface, other.index != ipv4.interface?.index {
