@@ -242,12 +242,23 @@ public final class KernelNetwork: NetworkSource, FilteringSource, HostAnswering,
                 guard case .route(let route) = connected, let source = route.source else { return .success(connected) }
                 let answer = lookUp([query.from(.address(source))])[0]
                 // The socket is bound to the interface; a lookup with a source may still leave by another, or be refused.
-                if query.interface != nil, try !answer.get().leaves(by: query.interface) { return .success(connected) }
+                if query.interface != nil, try !answer.get().leaves(by: query.interface) {
+                    return try isOnlyForDatagrams(query, from: source)
+                        ? .success(.refused(errno: ENETUNREACH)) : .success(connected)
+                }
                 return answer
             } catch {
                 return .failure(error)
             }
         }
+    }
+
+    /// Returns true if a rule leads datagrams from a source out of the query's interface, and its transport elsewhere.
+    private func isOnlyForDatagrams(_ query: RouteQuery, from source: IPAddress) throws(ReachabilityError) -> Bool {
+        guard query.transport != .udp else { return false }
+        var datagram = query.from(.address(source))
+        datagram.transport = .udp
+        return try lookUp([datagram])[0].get().leaves(by: query.interface)
     }
 
     private func lookUp(_ queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
