@@ -191,6 +191,22 @@ struct UnderlayTests {
         }
     }
 
+    /// The kernel does not announce that an interface which is down has lost an alternative name.
+    @Test func alternativeNameLeadsToItsLastInterface() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4(1)
+        var scope = Scope.internet
+        scope.interface = "uplink"
+        try await network.near.ip("link set cable0 up\nlink property add dev cable0 altname uplink\nlink set cable0 down")
+        try await network.watching(scope) { watcher in
+            #expect(watcher.path.offlineReason == .adminDown)
+            try await network.near.ip(
+                "link property del dev cable0 altname uplink\nlink property add dev cable1 altname uplink")
+            while !watcher.path.isSatisfied { try await watcher.next() }
+            #expect(watcher.path.interface?.name == "cable1")
+        }
+    }
+
     @Test func interfaceIsFoundByItsAlternativeName() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()

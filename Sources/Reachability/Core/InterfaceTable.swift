@@ -33,7 +33,7 @@ package struct InterfaceTable: Equatable, Sendable {
 
     /// Returns the interface with a name, which may be an alternative one: no two are the same (dev_alloc_name, net/core/dev.c).
     package func interface(named name: String) -> NetworkInterface? {
-        all.first { $0.hasName(name) }
+        all.first { $0.name == name } ?? all.first { $0.hasName(name) }
     }
 
     /// Returns true if an interface holds the address.
@@ -74,6 +74,10 @@ package struct InterfaceTable: Equatable, Sendable {
 
     private mutating func upsert(_ link: NetworkInterface) -> InterpretedEvent {
         var new = link
+        // A name is unique, and an interface that is down loses one without a message (netdev_state_change(), net/core/dev.c).
+        for place in all.indices where !link.alternativeNames.isEmpty && !all[place].alternativeNames.isEmpty {
+            all[place].alternativeNames.removeAll { link.alternativeNames.contains($0) }
+        }
         guard let position = position(of: link.index) else {
             new.addresses = []
             all.insert(new, at: firstPosition(notBelow: link.index))
