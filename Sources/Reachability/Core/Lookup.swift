@@ -170,6 +170,8 @@ package struct Lookup: Sendable {
         uppers.append(Upper(query: query, verdict: verdict, egress: table.all[place].identity, question: .nextHop(rest: [])))
         phase = .entry
         query.fibMatch = true
+        // The kernel chooses a next hop before it has a source, and a rule may have led that one elsewhere.
+        query.source = query.source == .selected ? route.source.map(RouteQuery.Source.address) ?? .unspecified : .unspecified
     }
 
     private mutating func acceptEntry(_ answer: Result<RouteVerdict, ReachabilityError>, _ table: InterfaceTable) {
