@@ -170,6 +170,8 @@ package struct ScopeChange: Equatable, Sendable {
 package struct RouteDetails: Sendable {
     private var ipv4: RouteQuery?
     private var ipv6: RouteQuery?
+    /// The entries that only tell when they end: IPv6 routes that lead to other members, or over an interface that fails.
+    package private(set) var others: [RouteQuery] = []
 
     package init() {}
 
@@ -178,14 +180,16 @@ package struct RouteDetails: Sendable {
         for decision in decisions where !decision.verdict.isLocal {
             switch decision.query.destination.family {
             case .ipv4: if ipv4 == nil && path.supportsIPv4 { ipv4 = decision.query.entry(behind: decision.verdict) }
-            case .ipv6: if ipv6 == nil && path.supportsIPv6 { ipv6 = decision.query.entry(behind: decision.verdict) }
+            case .ipv6:
+                let entry = decision.query.entry(behind: decision.verdict)
+                if ipv6 == nil && path.supportsIPv6 { ipv6 = entry } else if let entry { others.append(entry) }
             }
         }
     }
 
-    package var isEmpty: Bool { ipv4 == nil && ipv6 == nil }
+    package var isEmpty: Bool { ipv4 == nil && ipv6 == nil && others.isEmpty }
 
-    package var queries: [RouteQuery] { [ipv4, ipv6].compactMap(\.self) }
+    package var queries: [RouteQuery] { [ipv4, ipv6].compactMap(\.self) + others }
 }
 
 extension RouteQuery {

@@ -102,6 +102,8 @@ package struct MonitorCore: Sendable {
     private var failedGateways: Set<IPAddress> = []
     /// The addresses that the source watches.
     private var destinations: Set<IPAddress>?
+    /// The sources of paths that no interface holds: a route makes them local, and takes them along.
+    private var borrowedSources: [Scope: [IPAddress]] = [:]
     /// The validation of the path; `nil` without a validator.
     package var validation: ValidationState?
     /// True if there is a validator: this costs less to read than an optional of that size.
@@ -247,8 +249,9 @@ package struct MonitorCore: Sendable {
         for scope in scopes.keys {
             let addresses = evaluator.groups(of: scope, host: host(of: scope) ?? []).flatMap(\.self)
             scopes[scope]?.families = addresses.reduce(into: []) { $0.formUnion(FamilySet($1.family)) }
-            destinations.append((scope, addresses))
+            destinations.append((scope, addresses + (borrowedSources[scope] ?? [])))
         }
+        if !borrowedSources.isEmpty { borrowedSources = borrowedSources.filter { scopes[$0.key] != nil } }
         index = DestinationIndex(destinations)
     }
 
@@ -361,12 +364,13 @@ package struct MonitorCore: Sendable {
             let (scope, known, isDescribed) = (
                 scopes.keys[place], scopes.values[place].level.path, scopes.values[place].level.isDescribed
             )
+            let hasOldLifetimes = scopes.values[place].hasOldLifetimes
             // A dump may bring changes without events, a first verdict needs both families, and the reason of one family is
             // weighed against the other's evidence.
             let needsAll = evaluation.dump == .needed || !hasSnapshot || known?.isSatisfied != true || !isDescribed
             evaluation.scopes.append(
                 ScopeEvaluation(
-                    scope, known: known, isDescribed: isDescribed, host: host(of: scope) ?? [],
+                    scope, known: known, isDescribed: isDescribed && !hasOldLifetimes, host: host(of: scope) ?? [],
                     nameLookupFailure: nameLookupFailure(of: scope),
                     families: needsAll ? .all : stale.families(of: scope, among: scopes.values[place].families),
                     order: scopes.values[place].order))
@@ -415,6 +419,7 @@ package struct MonitorCore: Sendable {
             var concerned = StaleScopes()
             concerned.insert(event, index)
             stale.formUnion(concerned)
+            if case .route(let change) = event.kind, change.destination.address.family == .ipv6 { noteLifetimes(concerned) }
             if event.mayPrecedeItsChange {
                 schedule.noteEarlyEvent(at: now)
                 unsettled.formUnion(concerned)
@@ -434,6 +439,36 @@ package struct MonitorCore: Sendable {
             }
         }
         return hadEvents
+    }
+
+    /// Has lifetimes read again after an event of an IPv6 route: it may say that the route of a path has got an end.
+    private mutating func noteLifetimes(_ concerned: StaleScopes) {
+        for place in scopes.indices where concerned.contains(scopes.keys[place], with: scopes.values[place].families) {
+            scopes.values[place].noteOtherLifetime()
+        }
+    }
+
+    /// Notes the sources that no interface holds, for the source of events to watch.
+    ///
+    /// - Returns: true if they have changed: their scopes are stale then, because events may have passed unseen.
+    private mutating func noteBorrowedSources(_ evaluation: Evaluation) -> Bool {
+        var hasChanged = false
+        for entry in evaluation.scopes where entry.path != entry.known {
+            guard let path = entry.path, scopes[entry.scope] != nil else { continue }
+            let known = borrowedSources[entry.scope] ?? []
+            var sources = known
+            for family in IPAddress.Family.allCases {
+                guard let source = path.source(over: family) else { continue }
+                sources.removeAll { $0.family == family }
+                if !table.holdsReady(source) { sources.append(source) }
+            }
+            if sources == known { continue }
+            borrowedSources[entry.scope] = sources
+            indexState = .outdated
+            stale.insert(entry.scope)
+            hasChanged = true
+        }
+        return hasChanged
     }
 
     /// Returns false for a neighbour that is no gateway in use, or whose answer was not missed.
@@ -596,6 +631,7 @@ package struct MonitorCore: Sendable {
         if hasVerdicts { evaluation.gateways = takeNewGateways() }
         finishValidation(&evaluation)
         if isValidating, let next = validation?.next { wake = Duration.earlier(wake, next) }
+        if noteBorrowedSources(evaluation) { wake = now }
         evaluation.wait = wake.map { max(.zero, $0.saturatingSubtract(now)) }
     }
 

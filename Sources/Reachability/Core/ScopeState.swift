@@ -69,17 +69,21 @@ package struct ScopeState: Equatable, Sendable {
     /// The time at which the scope becomes steady; `nil` if it is, or while it is unsatisfied: then an edge comes first.
     var steadyAt: Duration? { level.isUnsatisfied ? nil : steadiness.steadyAt }
 
-    /// The earliest end of the lifetimes of the path's routes.
+    /// The earliest end of the lifetimes of the routes that decide about the path.
     private(set) var expiry: Duration?
+    /// True if a route may have got another lifetime since the details were read.
+    private(set) var hasOldLifetimes = false
 
     /// Takes over the observed path with its details.
     ///
     /// - Parameter expiry: the earliest end of its routes' lifetimes; `nil` if the details were not read again.
     package mutating func describe(_ path: NetworkPath, isComplete: Bool, expiry: Duration??) {
         level.describe(path, isComplete: isComplete)
-        if let expiry { self.expiry = expiry }
-        if !path.isSatisfied { self.expiry = nil }
+        if let expiry { (self.expiry, hasOldLifetimes) = (expiry, false) } else if !path.isSatisfied { self.expiry = nil }
     }
+
+    /// Notes that a route may have got another lifetime.
+    mutating func noteOtherLifetime() { (expiry, hasOldLifetimes) = (nil, true) }
 
     /// Notes that the lifetime of a route has ended: the details have to be read again.
     mutating func noteExpiry() {

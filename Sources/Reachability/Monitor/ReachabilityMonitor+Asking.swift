@@ -236,10 +236,13 @@ extension ReachabilityMonitor {
         var path = evaluator.path(
             for: entry.scope, host: entry.host, decisions, families: entry.families, known: entry.known,
             failure: entry.nameLookupFailure, table)
+        let details = RouteDetails(of: path, decisions ?? [])
         if let known = entry.known, entry.isDescribed, !path.takesAnotherWay(than: known) {
             path.copyDetails(from: known)
+            // Their lifetimes are read each time: nothing else ends them, and a path that works asks for none.
+            if !path.isSatisfied { entry.details = details }
         } else {
-            entry.details = RouteDetails(of: path, decisions ?? [])
+            entry.details = details
         }
         entry.path = path
     }
@@ -273,8 +276,11 @@ extension ReachabilityMonitor {
             guard var path = evaluation.scopes[place].path else { continue }
             do throws(ReachabilityError) {
                 let lifetime = try read(evaluation.scopes[place].details, evaluation.table, into: &path)
-                evaluation.scopes[place].expiry = .some(
-                    lifetime.map { evaluation.now.saturatingAdd($0).saturatingAdd(Self.lifetimeMargin) })
+                // Routes of IPv4 have no end.
+                if evaluation.scopes[place].families.contains(FamilySet(.ipv6)) {
+                    evaluation.scopes[place].expiry = .some(
+                        lifetime.map { evaluation.now.saturatingAdd($0).saturatingAdd(Self.lifetimeMargin) })
+                }
                 evaluation.scopes[place].details = RouteDetails()
             } catch {
                 evaluation.failures.append(error)
@@ -296,7 +302,12 @@ extension ReachabilityMonitor {
         let queries = details.queries
         if queries.isEmpty { return nil }
         var lifetime: Duration?
-        for (query, answer) in zip(queries, source.routes(to: queries)) {
+        for (place, (query, answer)) in zip(queries, source.routes(to: queries)).enumerated() {
+            if place >= queries.count - details.others.count {
+                // One that fails says no more than one without an end.
+                if case .success(.route(let match)) = answer { lifetime = Duration.earlier(lifetime, match.lifetime) }
+                continue
+            }
             guard case .route(let match) = try answer.get() else { continue }
             path.describe(query.destination.family, match, failing: table.failure(among: match.nextHops))
             lifetime = Duration.earlier(lifetime, match.lifetime)
