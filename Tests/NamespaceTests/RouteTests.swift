@@ -265,6 +265,93 @@ struct RouteTests {
         }
     }
 
+    /// The lifetime counts of each route that decides: of a half, of one in use already, and of one that fails.
+    @Test func everyRouteThatDecidesEndsWithItsLifetime() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv6(0)
+        try await network.addIPv6(1, metric: 200)
+        try await network.watching { watcher in
+            #expect(watcher.path.interface?.name == "cable0")
+            // The same way as before, for the second group of representatives only.
+            try await network.near.ip(
+                """
+                route add 2001:503::/32 via 2001:db8:0::1 dev cable0
+                route add 2801::/16 via 2001:db8:0::1 dev cable0 expires 2
+                route del default via 2001:db8:0::1 dev cable0
+                route del default via 2001:db8:1::1 dev cable1
+                """)
+            while watcher.path.isSatisfied { try await watcher.next() }
+            try await network.near.ip("route del 2001:503::/32")
+            try await watcher.expect(interface: "cable1") { try await network.addIPv6Route(1, "metric 200") }
+            // A route in use gets an end.
+            try await watcher.expect(interface: "cable0") { try await network.addIPv6Route(0, "metric 100") }
+            try await network.addIPv6Route(0, "metric 100 expires 2")
+            try await watcher.expect(interface: "cable1") {}
+            // One over a pulled cable stands before one that works.
+            try await watcher.expect(interface: "cable0") { try await network.addIPv6Route(0, "metric 100 expires 4") }
+            try await network.pull()
+            while watcher.path.isSatisfied { try await watcher.next() }
+            let back = try await watcher.expect(interface: "cable1") {}
+            #expect(back.cause.detail == "the lifetime of a route ended")
+        }
+    }
+
+    /// The kernel is asked by a datagram socket for the source of a bound one.
+    @Test func ruleForDatagramsSaysNothingAboutABoundStream() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv6()
+        try await network.near.ip("route add default via 2001:db8:0::1 dev cable0 table 78")
+        try await network.near.run("ip", "-6", "rule", "add", "priority", "100", "ipproto", "udp", "lookup", "78")
+        var scope = Scope.internet
+        scope.interface = "cable0"
+        try await network.watching(scope) { watcher in
+            #expect(watcher.path.isSatisfied)
+            try await watcher.expect(.unsatisfied, .noRoute) {
+                try await network.near.ip("route del default via 2001:db8:0::1 dev cable0 metric 100")
+            }
+        }
+        scope.transport = .udp
+        try await network.watching(scope) { watcher in #expect(watcher.path.isSatisfied) }
+    }
+
+    /// A route makes a block local, and with it the source of another route.
+    @Test func sourceEndsWithTheRouteThatMakesItLocal() async throws {
+        let network = try await CabledNetwork()
+        try await network.addIPv4()
+        let local = "local 203.0.113.0/24 dev lo"
+        try await network.near.ip(
+            "route add \(local)\nroute replace default via 192.0.2.1 dev cable0 metric 100 src 203.0.113.7")
+        try await network.watching { watcher in
+            #expect(watcher.path.isSatisfied && watcher.path.ipv4.source == IPAddress("203.0.113.7"))
+            for _ in 0..<2 {
+                try await watcher.expect(.unsatisfied, .noAddress) { try await network.near.ip("route del \(local)") }
+                try await watcher.expect(.satisfied) { try await network.near.ip("route add \(local)") }
+            }
+        }
+    }
+
+    /// Rules that send each source by its own cable (policy routing) hide the next hops from a lookup with that source.
+    @Test func nextHopsAreThoseOfTheLookupWithoutASource() async throws {
+        let network = try await CabledNetwork()
+        try await network.addMultipath()
+        for port in [0, 1] {
+            try await network.near.ip(
+                """
+                route add default via \(CabledNetwork.block(port)).1 dev cable\(port) table \(100 + port)
+                rule add from \(CabledNetwork.block(port)).10 lookup \(100 + port)
+                """)
+        }
+        try await network.watching { watcher in
+            for port in [1, 0] {
+                try await network.pull(port)
+                while watcher.path.ipv4.partialReason != .noCarrier { try await watcher.next() }
+                #expect(watcher.path.isSatisfied && watcher.path.ipv4.interface?.name == "cable\(1 - port)")
+                try await network.plug(port)
+                while watcher.path.ipv4.partialReason != nil { try await watcher.next() }
+            }
+        }
+    }
+
     /// The kernel chooses a next hop by a hash of the addresses: with one that is dead, part of the internet is lost.
     @Test func oneWorkingNextHopIsTheInternetInPart() async throws {
         let network = try await CabledNetwork()

@@ -6,6 +6,9 @@ struct FuzzHistory: CustomStringConvertible {
     struct Outcome: CustomStringConvertible {
         /// The number of bursts.
         var bursts = 0
+        /// The numbers of bursts that concern a family.
+        var ipv4 = 0
+        var ipv6 = 0
         /// The number of published transitions of the internet's path.
         var transitions = 0
         /// The number of times that the kernel's answers varied.
@@ -13,7 +16,8 @@ struct FuzzHistory: CustomStringConvertible {
         var divergence: String?
 
         var description: String {
-            "\(bursts) bursts, \(transitions) transitions, \(ambiguities) ambiguous, \(divergence == nil ? "agreed" : "diverged")"
+            "\(bursts) bursts (\(ipv4) of IPv4, \(ipv6) of IPv6), \(transitions) transitions, \(ambiguities) ambiguous, "
+                + (divergence == nil ? "agreed" : "diverged")
         }
     }
 
@@ -38,6 +42,8 @@ struct FuzzHistory: CustomStringConvertible {
                 try await machine.settle(within: Self.patience)
                 for burst in bursts {
                     outcome.bursts += 1
+                    if burst.contains(where: \.isIPv4) { outcome.ipv4 += 1 }
+                    if burst.contains(where: \.isIPv6) { outcome.ipv6 += 1 }
                     try await machine.make(burst)
                     try await machine.settle(within: Self.patience)
                     let faults = machine.faults

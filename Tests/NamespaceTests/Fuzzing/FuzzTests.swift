@@ -24,6 +24,7 @@ struct FuzzTests {
             seed \(seed), burst \(outcome.bursts): \(divergence)
             \(shortened.isReproduced ? "Reproduced by:" : "Not reproduced. The whole history:")
             \(shortened.history)
+            With: \(shortened.isReproduced ? try await shortened.history.play().divergence ?? "agreement this time" : "-")
             """)
     }
 

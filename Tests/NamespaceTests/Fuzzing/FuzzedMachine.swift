@@ -51,7 +51,8 @@ final class FuzzedMachine: Sendable {
         try await run(isUnchecked + (0...2).flatMap { [ChangeGenerator.link($0), .far("link set remote\($0) up")] })
     }
 
-    /// The internet for different sockets, and a neighbour of each family on the second cable.
+    /// The internet for different sockets, a neighbour of each family on the second cable, addresses that may be local by a route,
+    /// and sockets bound to an alternative name.
     private static let scopes: [Scope] = {
         var scopes = Array(repeating: Scope.internet, count: 5)
         scopes[1].mark = 7
@@ -61,6 +62,12 @@ final class FuzzedMachine: Sendable {
         scopes += ["10.1.0.77", "2001:db8:1::77", "1.1.1.1"].compactMap { IPAddress($0) }.map { Scope.address($0) }
         // IPv4 only: the source of another user's IPv6 socket is unknown.
         scopes[7].uid = Machine.otherUser
+        scopes += ["198.18.5.7", "2001:db8:ff::7"].compactMap { IPAddress($0) }.map { Scope.address($0) }
+        for address in [PathOracle.internet[0][0], PathOracle.internet[2][0]].compactMap({ IPAddress($0) }) {
+            var scope = Scope.address(address)
+            scope.interface = ChangeGenerator.alternativeName
+            scopes.append(scope)
+        }
         return scopes
     }()
 

@@ -6,12 +6,27 @@ enum NetworkChange: Hashable, Sendable, CustomStringConvertible {
     case far(String)
     /// A sysctl of the machine's namespace, as a path below /proc/sys/net.
     case sysctl(String, Int)
+    /// Time in which lifetimes end.
+    case pause(milliseconds: Int)
+
+    /// True if the change concerns IPv4: all but those of the other family do.
+    var isIPv4: Bool { !isOnly("-6", "ipv6", ["::"]) }
+    var isIPv6: Bool { !isOnly("-4", "ipv4", ["/24", "/16", "/32"]) }
+
+    private func isOnly(_ family: String, _ folder: String, _ signs: [String]) -> Bool {
+        switch self {
+        case .near(let line, let option): option == family || (option.isEmpty && signs.contains { line.contains($0) })
+        case .sysctl(let path, _): path.hasPrefix(folder)
+        case .far, .pause: false
+        }
+    }
 
     /// A command for a shell, with namespaces called `near` and `far`.
     var description: String {
         switch self {
         case .near(let line, let option): "ip -n near \(option.isEmpty ? "" : option + " ")\(line)"
         case .far(let line): "ip -n far \(line)"
+        case .pause(let milliseconds): "sleep \(Double(milliseconds) / 1000)"
         case .sysctl(let path, let value): "ip netns exec near sh -c 'echo \(value) > /proc/sys/net/\(path)'"
         }
     }
@@ -40,6 +55,9 @@ extension [NetworkChange] {
             switch change {
             case .near(let line, let option): batch(option, line)
             case .far(let line): batch("-n \(far)", line)
+            case .pause:
+                close()
+                script += "\(change)\n"
             case .sysctl(let path, let value):
                 close()
                 script += "{ echo \(value) > /proc/sys/net/\(path); } 2>/dev/null\n"

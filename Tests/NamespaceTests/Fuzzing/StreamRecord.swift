@@ -60,7 +60,8 @@ final class StreamRecord: Sendable {
         check(next.kinds.contains(.offline) == (before && !now), "offline means that it became unsatisfied")
         check(!next.kinds.isEmpty, "a transition has kinds")
         check(
-            next.kinds.contains(.reestablished) || Verdict(last.current).published != Verdict(next.current).published,
+            next.kinds.contains(.reestablished) || Verdict(last.current).published != Verdict(next.current).published
+                || partialReasons(last.current) != partialReasons(next.current),
             "something changed")
         check(next.epoch >= last.epoch, "epochs never decrease")
         check(!next.kinds.contains(.offline) || next.losses > 0, "an outage is a loss")
@@ -73,6 +74,11 @@ final class StreamRecord: Sendable {
         if !before && now { check(next.epoch == last.epoch + 1, "becoming satisfied starts an epoch") }
         if before && !now { check(next.epoch == last.epoch, "becoming unsatisfied starts no epoch") }
         return faults
+    }
+
+    /// Returns for each family why some destinations fail, if some do.
+    private static func partialReasons(_ path: NetworkPath) -> [OfflineReason?] {
+        [path.ipv4.partialReason, path.ipv6.partialReason]
     }
 
     private static func text(_ transition: Transition) -> String {

@@ -42,6 +42,11 @@ final class CabledNetwork: Sendable {
             """)
     }
 
+    /// Sets an IPv6 default route on a cable.
+    func addIPv6Route(_ port: Int, _ options: String) async throws {
+        try await near.ip("route replace default via 2001:db8:\(port)::1 dev cable\(port) \(options)")
+    }
+
     /// Adds an IPv4 address on both cables, and a default route through both.
     func addMultipath() async throws {
         try await near.ip(

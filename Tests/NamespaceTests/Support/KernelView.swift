@@ -38,6 +38,7 @@ struct KernelView: Sendable {
         var ifname: String?
         var flags: [String]?
         var operstate: String?
+        var altnames: [String]?
         var addresses: [Address]?
 
         /// `true` between a change of the carrier and the kernel's event (linkwatch_do_dev, net/core/link_watch.c).
@@ -48,18 +49,32 @@ struct KernelView: Sendable {
             return hasCarrier ? ["DOWN", "LOWERLAYERDOWN"].contains(operstate) : operstate == "UP"
         }
 
+        func has(name: String) -> Bool { ifname == name || altnames?.contains(name) == true }
+
         enum CodingKeys: String, CodingKey {
-            case ifindex, ifname, flags, operstate
+            case ifindex, ifname, flags, operstate, altnames
             case addresses = "addr_info"
         }
     }
 
     private struct Route: Decodable {
         struct Via: Decodable { var host: String }
+        struct Hop: Decodable { var dev: String? }
         var dev: String?
         var gateway: String?
         var via: Via?
         var type: String?
+        var prefsrc: String?
+        var nexthops: [Hop]?
+        var nhid: Int?
+    }
+
+    /// A nexthop object: one next hop, or a group of others.
+    private struct NexthopObject: Decodable {
+        struct Member: Decodable { var id: Int }
+        var id: Int
+        var dev: String?
+        var group: [Member]?
     }
 
     /// Unexpected output of `ip`.
@@ -68,6 +83,9 @@ struct KernelView: Sendable {
     }
 
     var links: [Link]
+    /// For each target of a multipath route the sockets that are bound to its next hops.
+    private(set) var legs: [SocketTarget: [SocketTarget]] = [:]
+    private var objects: [NexthopObject]
     /// The answers to each target: several if the kernel's answers varied.
     var answers: [SocketTarget: Set<Answer>]
     /// The results of connect(2).
@@ -81,6 +99,7 @@ struct KernelView: Sendable {
         let script = """
             errors=$({ \(prefix)ip -j -force -batch - 2>&1 >&3 <<'END'
             address show
+            nexthop show
             \(lines.joined(separator: "\n"))
             END
             } ) 3>&1
@@ -89,10 +108,12 @@ struct KernelView: Sendable {
 
             """
         let output = try await Child.run(["ip", "netns", "exec", namespace.name, "sh"], input: script).output
-        return try KernelView(targets, connections, output)
+        let view = try KernelView(targets, connections, output)
+        let bound = Array(Set(view.legs.values.joined()))
+        return bound.isEmpty ? view : view.merged(with: try await .taken(of: bound, in: namespace, processor: processor))
     }
 
-    /// Returns the `ip` lines about one socket: its route, its route with the source, and its table entry.
+    /// Returns the `ip` lines about one socket: its route, its route with the source, and the table entries of both.
     private static func lines(_ target: SocketTarget, _ connection: SocketTarget.Connection) -> [String] {
         // connect(2) takes `::` for `::1` (tcp_v6_connect, net/ipv6/tcp_ipv6.c).
         let destination = target.destination == "::" ? "::1" : target.destination
@@ -103,7 +124,7 @@ struct KernelView: Sendable {
         if let port = target.port { options += " dport \(port)" }
         var from = ""
         if case .accepted(let source) = connection, source != "0.0.0.0", source != "::" { from = " from \(source)" }
-        return ["", from].map { "route get \(destination)\($0)\(options)" } + ["route get fibmatch \(destination)\(from)\(options)"]
+        return ["", "fibmatch "].flatMap { kind in ["", from].map { "route get \(kind)\(destination)\($0)\(options)" } }
     }
 
     /// Parses the output: the answers in their order, then errors with their line numbers.
@@ -114,9 +135,11 @@ struct KernelView: Sendable {
         let refusals = try Self.refusals(parts[1])
         guard let first = documents.popFirst() else { throw Unreadable(description: output) }
         links = try JSONDecoder().decode([Link].self, from: first).filter { $0.ifname != nil }
+        guard let second = documents.popFirst() else { throw Unreadable(description: output) }
+        objects = try JSONDecoder().decode([NexthopObject].self, from: second)
         answers = [:]
         self.connections = Dictionary(zip(targets, connections)) { first, _ in first }
-        var line = 1
+        var line = 2
         func next() throws -> Result<Route, Refusal> {
             line += 1
             if let errno = refusals[line] { return .failure(Refusal(errno: errno)) }
@@ -127,13 +150,29 @@ struct KernelView: Sendable {
             return .success(route)
         }
         for (target, connection) in zip(targets, connections) {
-            let (plain, confirmed, entry) = (try next(), try next(), try next())
+            let (plain, confirmed, plainEntry, entry) = (try next(), try next(), try next(), try next())
             answers[target] = [answer(target, connection, plain, confirmed, entry)]
+            // The kernel chooses a next hop before it has a source: what a rule does with that source concerns one share only.
+            let devices = target.interface == nil ? devices(of: plainEntry).union(devices(of: entry)).sorted() : []
+            if devices.count > 1 {
+                legs[target] = devices.map { device in
+                    var bound = target
+                    bound.interface = device
+                    return bound
+                }
+            }
             // Either of a bound IPv6 socket's two lookups may be the reason: with a source `ip` is less strict.
             if target.isIPv6, target.interface != nil, case .refused = connection, case .failure(let refusal) = plain {
                 answers[target]?.insert(.refusal(errno: refusal.errno))
             }
         }
+    }
+
+    /// Returns the interfaces of a table entry's next hops; without `nexthop_compat_mode` it names only their object.
+    private func devices(of entry: Result<Route, Refusal>) -> Set<String> {
+        guard case .success(let route) = entry else { return [] }
+        let members = objects.first { $0.id == route.nhid }?.group?.map(\.id) ?? []
+        return Set((route.nexthops ?? []).compactMap(\.dev) + objects.filter { members.contains($0.id) }.compactMap(\.dev))
     }
 
     private struct Refusal: Error { var errno: Int32 }
@@ -149,6 +188,8 @@ struct KernelView: Sendable {
             case .success(let route): return .way(way(target, route, source: nil))
             case .failure(let refusal): return .refusal(errno: refusal.errno)
             }
+        case .refused(ENETUNREACH) where !target.isIPv6 && lacksSource(plain):
+            return .way(way(target, try? plain.get(), source: nil))
         case .refused(let errno):
             // Without a global address the socket's second lookup has an unusable source.
             if target.isIPv6, !hasGlobalIPv6, case .failure(let refusal) = plain { return .refusal(errno: refusal.errno) }
@@ -160,6 +201,12 @@ struct KernelView: Sendable {
             if !target.isIPv6, target.interface != nil, !way.isLocal, case .failure = entry { way.isGuess = true }
             return .way(way)
         }
+    }
+
+    /// `true` for a route whose source no interface holds: it was local by another route, and is refused without that.
+    private func lacksSource(_ plain: Result<Route, Refusal>) -> Bool {
+        guard case .success(let route) = plain, let source = route.prefsrc else { return false }
+        return !links.contains { ($0.addresses ?? []).contains { $0.local == source } }
     }
 
     /// `true` if an interface holds a usable IPv6 source for the internet.
@@ -174,7 +221,9 @@ struct KernelView: Sendable {
     private func way(_ target: SocketTarget, _ route: Route?, source: String?) -> Way {
         let isLocal = ["local", "anycast"].contains(route?.type)
         // `ip` prefers the interface, a socket insists on it (ip6_route_output_flags, net/ipv6/route.c).
-        if let bound = target.interface, !isLocal, route?.dev != bound { return Way(device: bound, source: source) }
+        if let bound = target.interface, !isLocal, !links.contains(where: { $0.ifname == route?.dev && $0.has(name: bound) }) {
+            return Way(device: links.first { $0.has(name: bound) }?.ifname ?? bound, source: source)
+        }
         let holder = links.first { ($0.addresses ?? []).contains { $0.local == source } }?.ifname
         return Way(
             device: route?.dev ?? holder ?? "-", gateway: route?.gateway ?? route?.via?.host, source: source, isLocal: isLocal)
@@ -200,6 +249,8 @@ struct KernelView: Sendable {
     func merged(with other: KernelView) -> KernelView {
         var merged = self
         merged.answers.merge(other.answers) { $0.union($1) }
+        merged.connections.merge(other.connections) { first, _ in first }
+        merged.legs.merge(other.legs) { Array(Set($0).union($1)) }
         return merged
     }
 }

@@ -97,26 +97,40 @@ struct PathOracle {
         for target in targets {
             combinations = combinations.flatMap { start in (view.answers[target] ?? []).map { start + [(target, $0)] } }
         }
-        return Array(Set(combinations.map { family(checked, $0) }))
+        return Array(Set(combinations.flatMap { families(checked, $0) }))
     }
 
-    /// Returns a family's verdict: the way of its first group with another machine, or what the first bad group lacks.
-    private func family(_ checked: CheckedScope, _ answers: [(target: SocketTarget, answer: KernelView.Answer)]) -> Family {
-        var ways: [(text: String, isLocal: Bool)] = []
+    /// Returns a family's verdicts: the way of its first group with another machine, or what the first bad group lacks.
+    ///
+    /// There are several if a member has several ways.
+    private func families(_ checked: CheckedScope, _ answers: [(target: SocketTarget, answer: KernelView.Answer)]) -> [Family] {
+        var described: (texts: [String], isLocal: Bool)?
         for group in checked.groups {
             let members = answers.filter { group.contains($0.target.destination) }
             if members.isEmpty { continue }
             // The machine's own addresses do not stand for the internet unless there are no others.
             let remote = checked.scope.destination == .internet ? members.filter { !isLocal($0.answer) } : []
-            let outcomes = (remote.isEmpty ? members : remote).map { outcome($0.target, $0.answer) }
-            let way = outcomes.lazy.compactMap { if case .success(let way) = $0 { way } else { nil } }.first
-            if let way {
-                ways.append((way, remote.isEmpty))
-            } else if case .failure(let lack) = outcomes[0] {
-                return Family(verdict: Verdict.Family(reason: lack.reason), lack: lack)
+            let counted = remote.isEmpty ? members : remote
+            let found = counted.lazy.map { ways(checked, $0.target, $0.answer) }.first { !$0.isEmpty }
+            if let found {
+                if described?.isLocal ?? true { described = (found, remote.isEmpty) }
+            } else if case .failure(let lack) = outcome(counted[0].target, counted[0].answer) {
+                return [Family(verdict: Verdict.Family(reason: lack.reason), lack: lack)]
             }
         }
-        return Family(verdict: Verdict.Family(way: (ways.first { !$0.isLocal } ?? ways.first)?.text))
+        return (described?.texts ?? []).map { Family(verdict: Verdict.Family(way: $0)) }
+    }
+
+    /// Returns the ways of which one suffices: the kernel's choice, or else other next hops of the same route.
+    ///
+    /// A representative stands for many destinations, and each next hop has a share of these. For one destination the choice
+    /// counts, and for a bound socket there is only one interface.
+    private func ways(_ checked: CheckedScope, _ target: SocketTarget, _ answer: KernelView.Answer) -> [String] {
+        if case .success(let way) = outcome(target, answer) { return [way] }
+        guard checked.scope.destination == .internet, case .way = answer else { return [] }
+        return (view.legs[target] ?? []).flatMap { leg in
+            (view.answers[leg] ?? []).compactMap { if case .success(let way) = outcome(leg, $0) { way } else { nil } }
+        }
     }
 
     private func isLocal(_ answer: KernelView.Answer) -> Bool {
@@ -172,7 +186,7 @@ struct PathOracle {
 
     /// Returns the layer at which the interface that got furthest stops.
     private func missing(_ target: SocketTarget?, _ bound: String?) -> String {
-        let steps = view.links.filter { !isLoopback($0) && (bound == nil || $0.ifname == bound) }.map { step($0, target) }
+        let steps = view.links.filter { !isLoopback($0) && (bound.map($0.has) ?? true) }.map { step($0, target) }
         return Self.order.last { steps.contains($0) } ?? "noInterface"
     }
 
