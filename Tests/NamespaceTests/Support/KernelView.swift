@@ -152,6 +152,13 @@ struct KernelView: Sendable {
         for (target, connection) in zip(targets, connections) {
             let (plain, confirmed, plainEntry, entry) = (try next(), try next(), try next(), try next())
             answers[target] = [answer(target, connection, plain, confirmed, entry)]
+            // Of a group of next hop objects the kernel takes one by a hash, whatever the socket is bound to (fib6_select_path(),
+            // net/ipv6/route.c).
+            if target.isIPv6, target.interface != nil, case .accepted(let source) = connection, case .success(let route) = plain,
+                case .success(let found) = plainEntry, found.nhid != nil, let device = route.dev
+            {
+                answers[target]?.insert(.way(Way(device: device, gateway: route.gateway, source: source)))
+            }
             // The kernel chooses a next hop before it has a source: what a rule does with that source concerns one share only.
             let devices = target.interface == nil ? devices(of: plainEntry).union(devices(of: entry)).sorted() : []
             if devices.count > 1 {
