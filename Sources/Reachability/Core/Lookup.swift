@@ -162,8 +162,8 @@ package struct Lookup: Sendable {
 
     /// Continues with the other next hops of a multipath route, of which the kernel chose one by a hash of addresses.
     ///
-    /// Representatives stand for all destinations, of which each next hop has a share. For one destination the choice counts, unless
-    /// the hash is of ports, too.
+    /// Representatives stand for all destinations, of which each next hop has a share. For one destination the choice counts,
+    /// unless the hash is of ports, too.
     private mutating func tryNextHops(of route: RouteVerdict.Route, _ table: InterfaceTable) {
         guard uppers.isEmpty, query.interface == nil, let place = table.position(of: route.interface),
             table.obstacle(at: place) != nil

@@ -80,8 +80,8 @@ extension NetworkInterface {
         if let datagram, link.names_length != 0 { alternativeNames = Self.alternativeNames(of: link, datagram) }
     }
 
-    /// Returns false if a dormant link passes packets, as a wire does whose link mode is dormant, and as any link does whose state is
-    /// left from an earlier mode (rfc2863_policy, net/core/link_watch.c): the kernel's sending does not ask for the state.
+    /// Returns false if a dormant link passes packets, as a wire does whose link mode is dormant, and as any link does whose state
+    /// is left from an earlier mode (rfc2863_policy, net/core/link_watch.c): the kernel's sending does not ask for the state.
     ///
     /// A wireless driver passes packets when its program says that the link may (docs/networking/operstates.rst).
     private func isHeldDormant(_ link: cnl_link) -> Bool {
