@@ -285,8 +285,8 @@ public struct FamilyPath: Hashable, Sendable {
     public var prefixLength: Int?
     /// The reason why some packets get lost although others arrive: a next hop of a multipath route does not work.
     ///
-    /// `nil` if all work. Which next hop the kernel chooses depends on a hash of the addresses: one destination always has the same.
-    /// If the hash is of ports, too, each connection has its own (fib_multipath_hash_policy, docs/networking/ip-sysctl.rst).
+    /// `nil` if all work. Which next hop the kernel chooses depends on a hash of the addresses: one destination always has the
+    /// same. If the hash is of ports, too, each connection has its own (fib_multipath_hash_policy, docs/networking/ip-sysctl.rst).
     /// Read like ``metric``, and whenever the route is looked up.
     public var partialReason: OfflineReason?
     /// True if the route has several next hops.
