@@ -298,7 +298,8 @@ extension ReachabilityMonitor.Configuration {
 extension CabledNetwork {
     /// Returns true if an address of the far end answers a packet: it refuses a connection.
     func isAnswered(_ address: String = "1.1.1.1") async throws -> Bool {
-        let connect = "import socket; socket.create_connection(('\(address)', 9), 1)"
+        // A packet that got lost before the link was ready is sent again after 1 and 3 s.
+        let connect = "import socket; socket.create_connection(('\(address)', 9), 4)"
         let program = ["ip", "netns", "exec", near.name, "python3", "-c", connect]
         return try await Child.run(program, allowFailure: true).output.contains("refused")
     }

@@ -44,7 +44,7 @@ import Testing
         #expect(remedy.missing == scene.missing)
         #expect(remedy.command == scene.next)
         let lines = statusLines(explanation, .text, TextStyle())
-        #expect(lines.count == 3 && lines[0].contains("destinations fail: ") && lines[1] == "  missing: \(scene.missing)")
+        #expect(lines.count == 3 && lines[0].contains("connections fail: ") && lines[1] == "  missing: \(scene.missing)")
     }
 
     /// A change of a machine with a default route through two interfaces.

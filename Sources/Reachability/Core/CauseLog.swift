@@ -135,7 +135,8 @@ extension InterpretedEvent {
         case .address(_, .renewed): return 3
         case .address: return 70 + near
         case .route(let change): return change.isRemoval ? 85 : 70 + near
-        case .routeExpired: return 85
+        // Its removal follows.
+        case .routeExpired: return 86
         case .nexthop: return 65
         case .rule: return 64
         case .netconf: return 40

@@ -283,6 +283,8 @@ package struct MonitorCore: Sendable {
         count(batch)
         if isValidating { validation?.advance(to: now) }
         indexDestinations()
+        // Before its events: the kernel may have collected the route meanwhile.
+        if urgency().expiry.map({ $0 <= now }) ?? false { insertExpired(at: now) }
         let hadEvents = apply(batch.events, at: now)
         let late = hosts.settle(at: now)
         if !late.isEmpty { noteAddresses(of: late) }
@@ -298,7 +300,6 @@ package struct MonitorCore: Sendable {
         if evaluation.isAudit || schedule.isRetryDue(at: now) || schedule.losses.isDue(at: now) { stale = .all }
         if schedule.isReevaluationDue(at: now) { stale.formUnion(unsettled) }
         if isHoldDue(at: now) { insertHeldLosses(at: now) }
-        if urgency().expiry.map({ $0 <= now }) ?? false { insertExpired(at: now) }
         if schedule.losses.isDue(at: now) { schedule.requestDump() }
         let isRushed = batch.hasMore && now < (schedule.lastEvaluation ?? .zero).saturatingAdd(Schedule.pace)
         guard !isRushed || !hasSnapshot else { return evaluation }

@@ -109,16 +109,16 @@ struct KernelRequests: ~Copyable {
                 if message.kind == CNL_NEIGHBOUR { address = message.neighbour.hardwareAddress }
             })
         if address.isEmpty { return nil }
-        var port: UInt32?
+        var ports: Set<UInt32> = []
         let take = { (message: cnl_message, _: UnsafeRawPointer) in
             guard message.kind == CNL_NEIGHBOUR, message.neighbour.hardwareAddress == address else { return }
-            port = message.neighbour.interface
+            ports.insert(message.neighbour.interface)
         }
         try ask("RTM_GETNEIGH", { cnl_request_port($0, bridge, address, address.count, $1) }, take: take)
-        if let port { return port }
-        // With VLANs the entry has one.
+        if let port = ports.first { return port }
+        // With VLANs the entry has one, and in another VLAN the address may be at another port.
         _ = try dump("RTM_GETNEIGH", true, { cnl_request_ports($0, bridge, $1) }, take)
-        return port
+        return ports.count == 1 ? ports.first : nil
     }
 
     /// Returns the first of these interfaces with a unicast default or host route of its own.

@@ -127,6 +127,33 @@ offline "both did" "unsatisfied: no carrier"
 lost "both did" ": no carrier"
 end bond0 eth1
 
+# A virtual machine's port keeps a bridge's carrier. With VLAN filtering the bridge knows the gateway in a VLAN, here at one port, and
+# then, in another VLAN, at a second one: nothing tells them apart, and the bridge counts by itself.
+for more in "" "with the gateway in two VLANs"; do
+    begin
+    ip link add br0 type bridge vlan_filtering 1
+    ip link add vm0 type veth peer name vm1
+    for port in eth0 vm0; do ip link set $port master br0; done
+    for link in vm0 vm1 br0; do ip link set $link up; done
+    connect br0 remote0
+    online "a bridge with VLAN filtering $more" "satisfied via br0"
+    if [ -n "$more" ]; then
+        bridge vlan add dev vm0 vid 2
+        bridge fdb add "$(far cat /sys/class/net/remote0/address)" dev vm0 master static vlan 2
+    fi
+    watching
+    far ip link set remote0 down
+    check "the cable of its port is out $more: no packet arrives" silent 1.1.1.1
+    if [ -z "$more" ]; then
+        lost "the cable of its port is out" "br0 reached 192.0.2.1 by eth0, which has no carrier"
+    else
+        sleep 2
+        equal "the cable of its port is out $more: watch says nothing" 1 "$(wc -l </tmp/lines)"
+        kill $watch
+    fi
+    end br0 vm0
+done
+
 # The kernel knows the far end of a GRE tunnel: the way there belongs to the verdict.
 begin
 far ip address add 203.0.113.1/24 dev remote0

@@ -50,6 +50,18 @@ import Testing
         #expect(evaluation.questions == [.internet, other])
     }
 
+    /// The kernel collects a route up to 30 s after its end; on a busy machine both come in one batch.
+    @Test func endOfALifetimeExplainsTheRemovalThatFollows() throws {
+        var core = core()
+        var evaluation = core.begin(defaultIPv6, at: .seconds(1)).answered([.internet])
+        evaluation.scopes[0].expiry = .some(.seconds(4))
+        #expect(core.conclude(evaluation).wait.map { $0 <= .seconds(3) } == true)
+        let removal = NetworkEvent.route(RouteChange(.all(.ipv6), interface: 2, isRemoval: true))
+        evaluation = core.begin(removal, at: .seconds(6))
+        let transition = core.conclude(evaluation.answered([.internet], .offline(.noRoute))).transitions.first?.transition
+        #expect(transition?.kinds == .offline && transition?.cause.detail == "the lifetime of a route ended")
+    }
+
     @Test func unansweredScopeIsLookedUpWithTheNextBatch() {
         var core = core()
         _ = core.conclude(core.begin(defaultIPv4, at: .seconds(1)).answered([.internet], failure: failure(110)))
