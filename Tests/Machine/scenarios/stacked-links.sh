@@ -127,8 +127,8 @@ offline "both did" "unsatisfied: no carrier"
 lost "both did" ": no carrier"
 end bond0 eth1
 
-# A virtual machine's port keeps a bridge's carrier. With VLAN filtering the bridge knows the gateway in a VLAN, here at one port, and
-# then, in another VLAN, at a second one: nothing tells them apart, and the bridge counts by itself.
+# A virtual machine's port keeps a bridge's carrier. With VLAN filtering the bridge knows the gateway in a VLAN, here at one
+# port, and then, in another VLAN, at a second one: nothing tells them apart, and the bridge counts by itself.
 for more in "" "with the gateway in two VLANs"; do
     begin
     ip link add br0 type bridge vlan_filtering 1
