@@ -1,8 +1,10 @@
 """A machine for scripts, with a cable to pull and the built programs on it: namespaces of its own, which end with the script."""
+import fcntl
 import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -12,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 HOME = Path("/home/ada")
 URL = "http://127.0.0.1:8787"
+IFF_TUN, IFF_TAP, IFF_NO_PI = 0x0001, 0x0002, 0x1000
 
 # No proxy leads to a loopback address.
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -58,6 +61,13 @@ def enter(host="ada-laptop"):
 
 def ip(*words):
     subprocess.run(["ip", *words], check=True)
+
+
+def hold_device(name, flags):
+    """Makes a tun or tap device that lives as long as the returned descriptor (TUNSETIFF, linux/if_tun.h)."""
+    device = os.open("/dev/net/tun", os.O_RDWR)
+    fcntl.ioctl(device, 0x400454CA, struct.pack("16sH22x", name.encode(), flags | IFF_NO_PI))
+    return device
 
 
 def soon(what, condition, seconds=30):

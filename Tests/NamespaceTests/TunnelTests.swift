@@ -143,20 +143,17 @@ struct TunnelTests {
             return holder
         }
         var holder = try await start()
-        let monitor = ReachabilityMonitor(KernelNetwork(networkNamespace: container.path), configuration: .quiet)
-        let running = Task { try await monitor.run() }
-        defer { running.cancel() }
-        let watcher = Watcher(monitor, .internet, container)
-        try await watcher.start()
-        #expect(watcher.path.isSatisfied && watcher.path.interface?.name == "dev0")
-        for _ in 1...2 {
-            holder.signal(SIGKILL)
-            while watcher.path.isSatisfied { try await watcher.next() }
-            _ = await holder.exitCode()
-            holder = try await start()
-            while !watcher.path.isSatisfied { try await watcher.next() }
+        try await container.watching { watcher in
+            #expect(watcher.path.isSatisfied && watcher.path.interface?.name == "dev0")
+            for _ in 1...2 {
+                holder.signal(SIGKILL)
+                while watcher.path.isSatisfied { try await watcher.next() }
+                _ = await holder.exitCode()
+                holder = try await start()
+                while !watcher.path.isSatisfied { try await watcher.next() }
+            }
+            #expect(watcher.epoch == 3)
         }
-        #expect(watcher.epoch == 3)
         #expect(try ReachabilityMonitor(KernelNetwork(networkNamespace: container.path)).path(to: .internet).isSatisfied)
         holder.signal(SIGKILL)
     }
@@ -177,14 +174,11 @@ struct TunnelTests {
             route add 0.0.0.0/1 dev tun0
             route add 128.0.0.0/1 dev tun0
             """)
-        let monitor = ReachabilityMonitor(KernelNetwork(networkNamespace: container.path), configuration: .quiet)
-        let running = Task { try await monitor.run() }
-        defer { running.cancel() }
-        let watcher = Watcher(monitor, .internet, container)
-        try await watcher.start()
-        #expect(watcher.path.isSatisfied && watcher.path.interface?.name == "tun0")
-        tap.signal(SIGKILL)
-        while watcher.path.description != "unsatisfied: tun0 has nothing to stand on: tap0 is gone" { try await watcher.next() }
+        try await container.watching { watcher in
+            #expect(watcher.path.isSatisfied && watcher.path.interface?.name == "tun0")
+            tap.signal(SIGKILL)
+            while watcher.path.description != "unsatisfied: tun0 has nothing to stand on: tap0 is gone" { try await watcher.next() }
+        }
     }
 
     /// A tunnel over a bridge that a virtual machine's port keeps up.

@@ -235,7 +235,7 @@ package struct Lookup: Sendable {
     private mutating func askAnew() { (verdict, phase, hasRepeated) = (.noRoute, .first, false) }
 
     private mutating func askNextGround(_ table: InterfaceTable) {
-        guard let upper = uppers.last, case .ground(let found, var rest, let asked) = upper.question else { return }
+        guard var upper = uppers.last, case .ground(let found, var rest, let asked) = upper.question else { return }
         if let next = rest.popFirst() {
             uppers[uppers.count - 1].question = .ground(found: found, rest: rest, asked: asked)
             query = next
@@ -251,8 +251,8 @@ package struct Lookup: Sendable {
         } else if candidates.isEmpty || table.lackOfGround(of: upper.egress) == nil {
             conclude(withoutGround: upper.egress, table)
         } else {
+            upper.question = .ground(found: [], rest: [], asked: candidates)
             uppers.append(upper)
-            uppers[uppers.count - 1].question = .ground(found: [], rest: [], asked: candidates)
             phase = .inspection
         }
     }

@@ -347,7 +347,7 @@ package struct MonitorCore: Sendable {
     private mutating func insertExpired(at now: Duration) {
         for place in scopes.indices {
             guard let expiry = scopes.values[place].expiry, expiry <= now else { continue }
-            scopes.values[place].noteExpiry()
+            scopes.values[place].noteOtherLifetime()
             stale.insert(scopes.keys[place])
             log.append(InterpretedEvent(.routeExpired))
         }

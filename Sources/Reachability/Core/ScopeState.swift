@@ -82,14 +82,8 @@ package struct ScopeState: Equatable, Sendable {
         if let expiry { (self.expiry, hasOldLifetimes) = (expiry, false) } else if !path.isSatisfied { self.expiry = nil }
     }
 
-    /// Notes that a route may have got another lifetime.
+    /// Notes that the lifetime of a route has ended, or may be another one: the details have to be read again.
     mutating func noteOtherLifetime() { (expiry, hasOldLifetimes) = (nil, true) }
-
-    /// Notes that the lifetime of a route has ended: the details have to be read again.
-    mutating func noteExpiry() {
-        expiry = nil
-        if let path = level.path { level.describe(path, isComplete: false) }
-    }
 
     /// Returns the transitions that follow from a verdict.
     ///

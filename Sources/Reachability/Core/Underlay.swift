@@ -125,10 +125,15 @@ extension InterfaceTable {
     /// Returns the reason of the first next hop that the kernel may choose and that does not work; `nil` if all do.
     package func failure(among nextHops: [RouteVerdict.Route.NextHop]) -> OfflineReason? {
         for hop in nextHops where !hop.isDead {
-            guard let place = position(of: hop.interface) else { return .noInterface }
-            if let obstacle = obstacle(at: place) { return PathEvaluator.layer(of: all[obstacle], for: nil) }
+            if let reason = failure(of: hop) { return reason }
         }
         return nil
+    }
+
+    /// Returns the missing layer of a next hop's interface, or of what it stands on; `nil` if none is missing.
+    package func failure(of hop: RouteVerdict.Route.NextHop) -> OfflineReason? {
+        guard let place = position(of: hop.interface) else { return .noInterface }
+        return obstacle(at: place).map { PathEvaluator.layer(of: all[$0], for: nil) }
     }
 
     /// Returns the interfaces whose state decides about packets out of one: itself, and all below it.

@@ -7,7 +7,6 @@ struct KernelRequests: ~Copyable {
     private let socket: NetlinkSocket
     private let buffer = ReceiveBuffer()
     private let answers = AnswerBuffer()
-
     private let namespace: String?
 
     /// - Parameter isForPolicies: True to read IPsec policies, and nothing else.

@@ -14,19 +14,7 @@ extension ReachabilityMonitor {
     ///
     /// - Throws: ``ReachabilityError`` if the kernel cannot be asked.
     public func path(to scope: Scope) throws(ReachabilityError) -> NetworkPath {
-        try path(to: scope, hosts(of: [scope], within: nil)[0])
-    }
-
-    /// Looks up the paths to several scopes now.
-    ///
-    /// - Parameter limit: the time for name servers in all; `nil` for no limit.
-    package func paths(to scopes: [Scope], within limit: Duration?) throws(ReachabilityError) -> [NetworkPath] {
-        var paths: [NetworkPath] = []
-        for (scope, host) in zip(scopes, hosts(of: scopes, within: limit)) { paths.append(try path(to: scope, host)) }
-        return paths
-    }
-
-    private func path(to scope: Scope, _ host: Host) throws(ReachabilityError) -> NetworkPath {
+        let host = hosts(of: [scope], within: nil)[0]
         let entry = ScopeEvaluation(scope, host: host.addresses, nameLookupFailure: host.failure)
         if let table = liveTable, let path = try path(for: entry, table, isLive: true) { return path }
         return try path(for: entry, try freshTable(), isLive: false) ?? .unknown
@@ -490,9 +478,7 @@ extension InterfaceTable {
     /// Returns the next hops whose interface, or what it stands on, does not work.
     fileprivate func failingHops(among hops: [RouteVerdict.Route.NextHop], _ family: IPAddress.Family) -> [FailingNextHop] {
         hops.compactMap { hop in
-            var asked = hop
-            asked.isDead = false
-            guard let reason = failure(among: [asked]) else { return nil }
+            guard let reason = failure(of: hop) else { return nil }
             let identity = self[hop.interface]?.identity ?? .init(index: hop.interface, name: "interface \(hop.interface)")
             // The interface lacks nothing if its gateway does.
             return FailingNextHop(

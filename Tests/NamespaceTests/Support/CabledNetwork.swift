@@ -78,15 +78,25 @@ final class CabledNetwork: Sendable {
 
     func plug(_ port: Int = 0) async throws { try await far.ip("link set remote\(port) up") }
 
-    /// Runs a monitor in the machine while the body runs; by default without audits, which would hide a missing event.
+    /// Runs a monitor in the machine while the body runs, as ``Namespace/watching(_:on:configuration:_:)`` does.
     func watching(
         _ scope: Scope = .internet, on source: (any NetworkSource)? = nil,
         configuration: ReachabilityMonitor.Configuration = .quiet, _ body: (Watcher) async throws -> Void
     ) async throws {
-        let source = source ?? KernelNetwork(networkNamespace: near.path)
+        try await near.watching(scope, on: source, configuration: configuration, body)
+    }
+}
+
+extension Namespace {
+    /// Runs a monitor in the namespace while the body runs; by default without audits, which would hide a missing event.
+    func watching(
+        _ scope: Scope = .internet, on source: (any NetworkSource)? = nil,
+        configuration: ReachabilityMonitor.Configuration = .quiet, _ body: (Watcher) async throws -> Void
+    ) async throws {
+        let source = source ?? KernelNetwork(networkNamespace: path)
         let monitor = ReachabilityMonitor(source, configuration: configuration)
         let running = Task { try await monitor.run() }
-        let watcher = Watcher(monitor, scope, near)
+        let watcher = Watcher(monitor, scope, self)
         do {
             try await watcher.start()
             try await body(watcher)
@@ -144,4 +154,58 @@ extension ReachabilityMonitor.Configuration {
         (configuration.auditInterval, configuration.auditIntervalWhileUnsatisfied) = (nil, nil)
         return configuration
     }
+
+    /// With quick audits while unsatisfied.
+    static var audited: Self {
+        var configuration = Self.quiet
+        configuration.auditIntervalWhileUnsatisfied = .milliseconds(200)
+        return configuration
+    }
+}
+
+extension CabledNetwork {
+    /// Returns true if an address of the far end answers a packet: it refuses a connection.
+    func isAnswered(_ address: String = "1.1.1.1") async throws -> Bool {
+        // A packet that got lost before the link was ready is sent again after 1 and 3 s.
+        let connect = "import socket; socket.create_connection(('\(address)', 9), 4)"
+        let program = ["ip", "netns", "exec", near.name, "python3", "-c", connect]
+        return try await Child.run(program, allowFailure: true).output.contains("refused")
+    }
+
+    /// Gives the first cable's far end the addresses of a gateway and of a machine in the internet.
+    ///
+    /// The other cable does not answer for them (`arp_ignore`, docs/networking/ip-sysctl.rst).
+    func addGateway() async throws {
+        try await far.sysctl("net.ipv4.conf.all.arp_ignore", "1")
+        try await far.ip("addr add 1.1.1.1/32 dev lo\naddr add 192.0.2.1/24 dev remote0")
+    }
+
+    /// Waits until the kernel has announced that the first cable lost its carrier (linkwatch_do_dev, net/core/link_watch.c).
+    func untilLossIsAnnounced() async throws {
+        while try await near.run("cat", "/sys/class/net/cable0/operstate").hasPrefix("up") {}
+    }
+
+    /// Returns the port by which the bridge knows the gateway; `nil` if it does not.
+    func portOfGateway() throws -> String? {
+        let kernel = KernelNetwork(networkNamespace: near.path)
+        let links = try kernel.interfaces()
+        guard let bridge = links.first(where: { $0.name == "br0" })?.index, let gateway = IPAddress("192.0.2.1") else { return nil }
+        let port = try kernel.inspect(.port(bridge: bridge, interface: bridge, gateway: gateway))
+        return links.first { $0.index == port }?.name
+    }
+}
+
+/// Starts the program of a tun or tap device, which has carrier while it runs (docs/networking/tuntap.rst).
+func holdTun(_ name: String, in namespace: Namespace, isTap: Bool = false) async throws -> Child {
+    // TUNSETIFF with IFF_TUN or IFF_TAP, and IFF_NO_PI.
+    let script = """
+        import fcntl, os, signal, struct
+        tun = os.open('/dev/net/tun', os.O_RDWR)
+        fcntl.ioctl(tun, 0x400454ca, struct.pack('16sH', b'\(name)', \(isTap ? 0x1002 : 0x1001)))
+        print('ready', flush=True)
+        signal.pause()
+        """
+    let program = try Child(["ip", "netns", "exec", namespace.name, "python3", "-c", script], hasTerminal: false)
+    for await line in program.lines where line == "ready" { return program }
+    throw Child.Failure(description: "there is no tun device")
 }
