@@ -7,6 +7,8 @@
 package struct EventFilter: Hashable, Sendable {
     /// The number of addresses of a family that the filter can hold; with more, all routes of the family pass.
     package static let addressLimit = 32
+    /// The number of gateways that the filter can hold.
+    package static let gatewayLimit = 16
 
     /// NLM_F_MULTI: the datagram holds several messages.
     static let multi: UInt16 = 2
@@ -26,7 +28,8 @@ package struct EventFilter: Hashable, Sendable {
 
     /// Makes the filter for watched destinations and the gateways in use.
     package init(watching destinations: Set<IPAddress>, gateways: Set<IPAddress> = []) {
-        self.gateways = Array(gateways.sorted { ($0.family.bitWidth, $0.value) < ($1.family.bitWidth, $1.value) }.prefix(16))
+        let sorted = gateways.sorted { ($0.family.bitWidth, $0.value) < ($1.family.bitWidth, $1.value) }
+        self.gateways = Array(sorted.prefix(Self.gatewayLimit))
         func addresses(_ family: IPAddress.Family) -> [IPAddress]? {
             let addresses = destinations.filter { $0.family == family }
             return addresses.count > Self.addressLimit ? nil : addresses.sorted { $0.value < $1.value }

@@ -480,7 +480,10 @@ package struct MonitorCore: Sendable {
         return failedGateways.remove(address) != nil || table.memory.ports.keys.contains { $0.gateway == address }
     }
 
-    /// Returns the gateways of all paths, and those that failed and may answer again; `nil` if the last call returned the same.
+    /// Returns the gateways of all paths, those that failed and may answer again, and earlier ones; `nil` if the last call returned
+    /// them, too.
+    ///
+    /// A path that comes and goes with its gateway must not make the source watch anew each time: that costs more than a verdict.
     package mutating func takeNewGateways() -> Set<IPAddress>? {
         var current: Set<IPAddress> = failedGateways
         for place in scopes.values.indices {
@@ -488,9 +491,10 @@ package struct MonitorCore: Sendable {
         }
         current.formUnion(table.memory.ports.keys.map(\.gateway))
         if current.count > Self.portLimit { failedGateways = [] }
-        guard current != gateways else { return nil }
-        gateways = current
-        return current
+        guard !current.isSubset(of: gateways) else { return nil }
+        gateways.formUnion(current)
+        if gateways.count > EventFilter.gatewayLimit { gateways = current }
+        return gateways
     }
 
     private func isSource(_ address: IPAddress) -> Bool {

@@ -62,6 +62,20 @@ import Testing
         #expect(transition?.kinds == .offline && transition?.cause.detail == "the lifetime of a route ended")
     }
 
+    /// Each new set of gateways is a new program for the kernel, which costs more than a verdict.
+    @Test func pathThatComesAndGoesIsWatchedOnce() {
+        var core = core()
+        func watched(_ path: NetworkPath, at second: Int) -> Set<IPAddress>? {
+            core.conclude(core.begin(defaultIPv4, at: .seconds(second)).answered([.internet], path)).gateways
+        }
+        for second in [1, 3, 5] {
+            #expect(watched(.offline(), at: second) == nil && watched(.online(), at: second + 1) == nil)
+        }
+        // More than the filter can hold: those in use stay.
+        let counts = (2...20).map { watched(.online(gateway: "192.0.2.\($0)"), at: 10 + $0)?.count }
+        #expect(counts == Array(2...EventFilter.gatewayLimit) + [2, 3, 4, 5])
+    }
+
     @Test func unansweredScopeIsLookedUpWithTheNextBatch() {
         var core = core()
         _ = core.conclude(core.begin(defaultIPv4, at: .seconds(1)).answered([.internet], failure: failure(110)))
