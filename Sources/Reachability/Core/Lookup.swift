@@ -96,7 +96,12 @@ package struct Lookup: Sendable {
 
     package var isDone: Bool { phase == .done }
     /// True if ``query`` waits for its answer.
-    fileprivate var isAsking: Bool { phase != .done && phase != .inspection }
+    fileprivate var isAsking: Bool {
+        switch phase {
+        case .done, .inspection: false
+        default: true
+        }
+    }
 
     /// Returns the query that follows if the first one is answered with this source.
     fileprivate func confirmation(from source: IPAddress) -> RouteQuery? {
@@ -263,6 +268,9 @@ package struct Lookup: Sendable {
         ascend(underlay.isSound, table)
     }
 
+    /// True if an interface with a route of its own is asked for next.
+    fileprivate var isInspecting: Bool { if case .inspection = phase { true } else { false } }
+
     /// The interfaces of which one with a route of its own is ground; `nil` unless that is the next question.
     fileprivate var inspection: [UInt32]? {
         guard phase == .inspection, case .ground(_, _, let asked) = uppers.last?.question else { return nil }
@@ -324,7 +332,10 @@ package struct Lookup: Sendable {
             return
         }
         // Most machines have no IPv6: asking further would cost a round of lookups with each event.
-        if !table.hasSource(query.destination.family) { rest = [] }
+        if !table.hasSource(query.destination.family) {
+            rest = []
+            if fallback == nil { return }
+        }
         switch fallback {
         case .answer(let kept) where isPassedOver || !(prefersRemote && kept.verdict.isLocal): break
         default: fallback = .answer(decision)
@@ -570,7 +581,8 @@ package struct LookupBatch: Sendable {
 
     /// Returns the interfaces of which one with a route of its own is ground, if that is the next question.
     package mutating func nextInspection() -> [UInt32]? {
-        inspected = lookups.firstIndex { $0.inspection != nil }
+        // In their places: lookups are large.
+        inspected = lookups.indices.first { lookups[$0].isInspecting }
         return inspected.flatMap { lookups[$0].inspection }
     }
 

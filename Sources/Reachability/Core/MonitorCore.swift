@@ -366,9 +366,8 @@ package struct MonitorCore: Sendable {
                 scopes.keys[place], scopes.values[place].level.path, scopes.values[place].level.isDescribed
             )
             let hasOldLifetimes = scopes.values[place].hasOldLifetimes
-            // A dump may bring changes without events, a first verdict needs both families, and the reason of one family is
-            // weighed against the other's evidence.
-            let needsAll = evaluation.dump == .needed || !hasSnapshot || known?.isSatisfied != true || !isDescribed
+            // A dump may bring changes without events, and a first verdict needs both families.
+            let needsAll = evaluation.dump == .needed || !hasSnapshot || known == nil || !isDescribed
             evaluation.scopes.append(
                 ScopeEvaluation(
                     scope, known: known, isDescribed: isDescribed && !hasOldLifetimes, host: host(of: scope) ?? [],

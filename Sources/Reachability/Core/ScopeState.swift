@@ -195,7 +195,7 @@ package struct ScopeLevel: Equatable, Sendable {
             change.lost = wasSatisfied && !isSatisfied
             if change.lost { lostEgress = old.interface?.identity }
             change.blinked = wasSatisfied && isSatisfied && (hasBlinked(newIPv4) || hasBlinked(newIPv6))
-            change.changedGround = haveOtherGround(newIPv4, newIPv6)
+            change.changedGround = hasOtherGround(ipv4, newIPv4) || hasOtherGround(ipv6, newIPv6)
             let advances =
                 resumed || change.blinked || change.changedGround || (!wasSatisfied && isSatisfied)
                 || Self.differ(ipv4, newIPv4) || Self.differ(ipv6, newIPv6)
@@ -205,9 +205,8 @@ package struct ScopeLevel: Equatable, Sendable {
             if isSatisfied { epoch = 1 }
             change.conditionChanged = true
         }
-        for (old, new) in [(ipv4, newIPv4), (ipv6, newIPv6)] {
-            if let new, !new.ground.isEmpty, new.ground != old?.ground { ground = new.ground }
-        }
+        if let new = newIPv4, !new.ground.isEmpty, new.ground != ipv4?.ground { ground = new.ground }
+        if let new = newIPv6, !new.ground.isEmpty, new.ground != ipv6?.ground { ground = new.ground }
         (path, ipv4, ipv6) = (new, newIPv4, newIPv6)
         change.state = Condition.State(isSatisfied: isSatisfied, epoch: epoch)
         return change
@@ -223,11 +222,9 @@ package struct ScopeLevel: Equatable, Sendable {
     }
 
     /// Returns true if an interface joined or left what the tunnel stands on.
-    private func haveOtherGround(_ newIPv4: Way?, _ newIPv6: Way?) -> Bool {
-        [(ipv4, newIPv4), (ipv6, newIPv6)].contains { old, new in
-            guard let old, let new, !old.ground.isEmpty, !new.ground.isEmpty, old.link == new.link else { return false }
-            return old.ground != new.ground && new.ground != ground
-        }
+    private func hasOtherGround(_ old: Way?, _ new: Way?) -> Bool {
+        guard let old, let new, !old.ground.isEmpty, !new.ground.isEmpty, old.link == new.link else { return false }
+        return old.ground != new.ground && new.ground != ground
     }
 
     /// Returns true if a link that packets left through before, over either family, lost its carrier and got it back.

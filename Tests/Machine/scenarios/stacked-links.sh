@@ -137,6 +137,8 @@ for more in "" "with the gateway in two VLANs"; do
     for link in vm0 vm1 br0; do ip link set $link up; done
     connect br0 remote0
     online "a bridge with VLAN filtering $more" "satisfied via br0"
+    # A bridge knows where a gateway is once it has forwarded a packet of it.
+    soon "a bridge with VLAN filtering $more: packets of IPv6 arrive" 10 answered 2001:503:ba3e::2:30
     if [ -n "$more" ]; then
         bridge vlan add dev vm0 vid 2
         bridge fdb add "$(far cat /sys/class/net/remote0/address)" dev vm0 master static vlan 2

@@ -37,10 +37,11 @@ import Testing
         #expect(reason([pulled, Self.link("198.51.100.1/24", index: 6)]) == .noRoute)
     }
 
-    @Test func boundScopeIsExplainedByItsInterface() {
-        var scope = Scope.internet
-        scope.interface = "uplink5"
-        let table = InterfaceTable([Self.link(carrier: false, index: 5), Self.link("192.0.2.1/24", index: 6)])
+    @Test(arguments: ["uplink5", "enp0s31f6"])
+    func boundScopeIsExplainedByItsInterface(_ name: String) {
+        var (scope, pulled) = (Scope.internet, Self.link(carrier: false, index: 5))
+        (scope.interface, pulled.alternativeNames) = (name, ["enp0s31f6"])
+        let table = InterfaceTable([pulled, Self.link("192.0.2.1/24", index: 6)])
         let path = evaluator.path(for: scope, [RouteAnswer(ip("1.1.1.1"), .refused(errno: ENETUNREACH))], table)
         #expect(path.offlineReason == .noCarrier)
     }

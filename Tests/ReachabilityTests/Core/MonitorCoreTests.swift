@@ -76,6 +76,25 @@ import Testing
         #expect(counts == Array(2...EventFilter.gatewayLimit) + [2, 3, 4, 5])
     }
 
+    /// A tunnel without ground stands again as soon as a bridge knows the gateway by a port with carrier.
+    @Test func portsAreAskedForWhileATunnelHasNoGround() {
+        var core = core()
+        var bridge = NetworkInterface(index: 4, name: "br0")
+        bridge.linkKind = "bridge"
+        func bridged(_ path: NetworkPath, at second: Int) -> Evaluation {
+            core.conclude(core.begin(.link(bridge), defaultIPv4, at: .seconds(second)).answered([.internet], path))
+        }
+        let gateway = BridgedGateway(bridge: 4, interface: 4, gateway: ip("192.0.2.1"))
+        var online = bridged(.online("br0", index: 4), at: 1)
+        #expect(online.bridged == [gateway])
+        online.ports = [gateway: 2]
+        core.notePorts(of: &online)
+        var offline = NetworkPath.offline()
+        #expect(bridged(offline, at: 2).bridged == [])
+        offline.obstacle = .ground(tunnel: .init(index: 9, name: "wg0"), last: nil, .noCarrier)
+        #expect(bridged(offline, at: 3).bridged == [gateway])
+    }
+
     @Test func unansweredScopeIsLookedUpWithTheNextBatch() {
         var core = core()
         _ = core.conclude(core.begin(defaultIPv4, at: .seconds(1)).answered([.internet], failure: failure(110)))

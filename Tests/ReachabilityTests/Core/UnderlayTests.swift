@@ -296,6 +296,14 @@ import Testing
         #expect(try judge(interfaces, memory: memory, ownRoute: 4, answers).path.ipv4.ground == [4])
     }
 
+    @Test func nextHopThatTheKernelLeavesOutDoesNotFail() {
+        let table = InterfaceTable([.loopback, Self.cable(hasCarrier: false), Self.cable(3, "wlan0")])
+        var hops = [RouteVerdict.Route.NextHop(interface: 2), .init(interface: 3)]
+        #expect(table.failure(among: hops) == .noCarrier)
+        hops[0].isDead = true
+        #expect(table.failure(among: hops) == nil)
+    }
+
     /// Two tunnels are no ground for each other.
     @Test func tunnelIsNoGround() throws {
         let other = Self.device(8, "tun0", .tunnel, .ground, linkKind: "tun", "10.9.0.2/24")
