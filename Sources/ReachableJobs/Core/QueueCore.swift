@@ -31,6 +31,14 @@ struct QueueCore: Sendable {
         var limit: Int?
         /// The limit of charged attempts.
         var maxAttempts: Int?
+        /// True if its jobs pass a gate of the bus.
+        var isGated = true
+    }
+
+    /// The jobs that pass one gate of the bus: those to one scope and destination.
+    struct Gate: Hashable, Sendable {
+        var scope: String
+        var destination: String?
     }
 
     /// The jobs whose way to start opens and closes together: one kind and scope.
@@ -72,6 +80,8 @@ struct QueueCore: Sendable {
         case permit(JobTicket, Bool)
         /// Begins to follow the network and the conditions of a kind and scope.
         case follow(Reach)
+        /// Tells a gate that more jobs for it are stored than were claimed, or that no more are.
+        case backlog(Gate, Bool)
         /// Asks for ``Event/timer`` at a time, which replaces earlier ones; ``BusTime/never`` needs none.
         case wake(at: BusTime)
         /// A job ended for a reason of the queue.
@@ -129,6 +139,12 @@ struct QueueCore: Sendable {
     private(set) var edges: [Reach: BusTime] = [:]
     /// The kinds and scopes of its lanes.
     private(set) var followed: Set<Reach> = []
+    /// The lanes whose jobs could not be claimed for a time: what has gathered there is released in steps.
+    private(set) var heldLanes: Set<Lane.ID> = []
+    /// The gates that know of a backlog.
+    private(set) var backlogs: Set<Gate> = []
+    /// True if no lane was read since this worker was registered.
+    private(set) var isNew = true
     private(set) var held: [DurableJobID: Held] = [:]
     /// The claims of a lost lease whose tasks have not ended yet.
     private(set) var leaving: Set<JobTicket> = []
@@ -177,6 +193,7 @@ struct QueueCore: Sendable {
         drain(at: now)
         runLonely()
         beginTurn(at: now)
+        endBacklogs()
         armTimer(at: now)
         defer { effects = [] }
         return effects
@@ -300,6 +317,7 @@ struct QueueCore: Sendable {
     // MARK: - Ways
 
     private mutating func change(_ reach: Reach, isOpen: Bool, isEdge: Bool, at now: BusTime) {
+        if !isOpen || isEdge { hold(lanes.filter { self.reach(of: $0) == reach }) }
         guard isOpen else {
             guard open.remove(reach) != nil else { return }
             for job in held.values where self.reach(of: job.claimed.job) == reach && job.hasNotAsked { cancel(job) }
@@ -313,6 +331,42 @@ struct QueueCore: Sendable {
     }
 
     private func reach(of job: DurableJob) -> Reach { Reach(kind: job.kind, scope: job.scope) }
+
+    private func reach(of lane: Lane) -> Reach { Reach(kind: lane.kind, scope: lane.scope) }
+
+    // MARK: - Backlogs
+
+    private mutating func hold(_ lanes: [Lane]) {
+        for lane in lanes where kinds[lane.kind]?.isGated == true { heldLanes.insert(lane.id) }
+    }
+
+    /// Tells the gates of backlogs before the first of their jobs run.
+    private mutating func noteBacklogs(_ claims: Claims, of request: ClaimRequest) {
+        if claims.isPaused { hold(lanes) }
+        let asked = Set(request.lanes.map(\.lane))
+        defer { if !claims.hasMore, !claims.isPaused { heldLanes.subtract(asked) } }
+        let gates = Set(lanes.filter { asked.contains($0.id) && heldLanes.contains($0.id) }.map { gate(of: $0) })
+        guard !gates.isEmpty else { return }
+        var counts: [Gate: Int] = [:]
+        for job in claims.jobs.map(\.job) where kinds[job.kind]?.isGated == true { counts[gate(of: job), default: 0] += 1 }
+        for gate in gates where counts[gate, default: 0] > (claims.hasMore ? 0 : 1) && backlogs.insert(gate).inserted {
+            effects.append(.backlog(gate, true))
+        }
+    }
+
+    /// Tells the gates whose jobs have all been claimed, and are not waiting on the bus, that no backlog is left.
+    private mutating func endBacklogs() {
+        guard !backlogs.isEmpty, !hasMore || stage == .ended else { return }
+        let waiting = Set(held.values.filter(\.hasNotAsked).map { gate(of: $0.claimed.job) })
+        for gate in stage == .ended ? backlogs : backlogs.subtracting(waiting) {
+            backlogs.remove(gate)
+            effects.append(.backlog(gate, false))
+        }
+    }
+
+    private func gate(of job: DurableJob) -> Gate { Gate(scope: job.scope, destination: job.destination) }
+
+    private func gate(of lane: Lane) -> Gate { Gate(scope: lane.scope, destination: lane.destination) }
 
     // MARK: - The lease
 
@@ -341,6 +395,7 @@ struct QueueCore: Sendable {
         }
         (held, waitingCount) = ([:], 0)
         (wantsClaim, wantsExpiry) = (true, true)
+        hold(lanes)
     }
 
     // MARK: - The end
@@ -425,6 +480,7 @@ struct QueueCore: Sendable {
         if case .draining(let end) = stage, end <= now, held.isEmpty { return endWorker() }
         if failures == 0 { effects.append(.storeFails(error)) }
         failures += 1
+        hold(lanes)
         retryAt = now + min(.seconds(30), .seconds(1) * (1 << min(failures - 1, 5)))
     }
 
@@ -472,16 +528,18 @@ struct QueueCore: Sendable {
         for lane in claims.newLanes {
             lastKnownLane = max(lastKnownLane, lane.id)
             lanes.append(lane)
-            let reach = Reach(kind: lane.kind, scope: lane.scope)
+            let reach = reach(of: lane)
+            if isNew || followed.contains(reach) && !open.contains(reach) { hold([lane]) }
             guard kinds[lane.kind]?.versions.contains(lane.version) == true else { continue }
             if followed.insert(reach).inserted { effects.append(.follow(reach)) }
             if open.contains(reach) { wantsClaim = true }
         }
         if !claims.goneLanes.isEmpty { forget(claims.goneLanes) }
-        mayHaveNewLanes = false
+        (mayHaveNewLanes, isNew) = (false, false)
         nextDue = localTime(claims.nextDue)
         hasMore = claims.hasMore
         lookAhead(isFull: claims.hasMore && request.limit > 0 && claims.jobs.count >= request.limit)
+        noteBacklogs(claims, of: request)
         for claimed in claims.jobs { take(ClaimedJob(claimed), at: claims.now) }
         // A request without room was only for new lanes; room that came meanwhile is seen here alone.
         if claims.hasMore, !claims.jobs.isEmpty || request.limit == 0 { wantsClaim = true }
@@ -501,6 +559,7 @@ struct QueueCore: Sendable {
     /// Forgets lanes that the store has deleted, and the kinds and scopes that no lane has any more.
     private mutating func forget(_ gone: Set<Lane.ID>) {
         lanes.removeAll { gone.contains($0.id) }
+        heldLanes.subtract(gone)
         for reach in followed.subtracting(lanes.map { Reach(kind: $0.kind, scope: $0.scope) }) {
             followed.remove(reach)
             open.remove(reach)
@@ -538,6 +597,7 @@ struct QueueCore: Sendable {
 
     private mutating func endWorker() {
         stage = .ended
+        endBacklogs()
         effects.append(.ended(cut: cut))
     }
 

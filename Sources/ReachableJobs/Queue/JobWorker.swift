@@ -159,6 +159,9 @@ final class JobWorker: Sendable {
                     case .cancel(let ticket): tasks[ticket]?.cancel()
                     case .permit(let ticket, let mayStart): work.permits.removeValue(forKey: ticket)?.resume(returning: mayStart)
                     case .follow(let reach): follow(reach)
+                    case .backlog(let gate, let isThere):
+                        guard let scope = ScopeText.scope(from: gate.scope) else { continue }
+                        bus.setStoredBacklog(isThere, to: scope, destination: gate.destination)
                     case .wake(let time): arm(time)
                     case .gaveUp(let job, let reason): giveUp(job, reason)
                     case .refused(let ticket):
@@ -178,7 +181,7 @@ final class JobWorker: Sendable {
         let (ways, cancelTimer, worker) = state.withLock { ($0.ways, $0.cancelTimer, $0.report.worker) }
         cancelTimer?()
         instruments?.workerEnded(worker)
-        for way in ways.values { way.stop() }
+        for (reach, way) in ways { forget(way, reach) }
         end(cut: cut)
     }
 
@@ -427,11 +430,14 @@ final class JobWorker: Sendable {
     // MARK: - The network
 
     /// Begins to follow the conditions of a kind and scope.
+    ///
+    /// The bus follows the scope, too: the first job may come after an edge that its gate has to see.
     private func follow(_ reach: QueueCore.Reach) {
         guard let kind = kinds[reach.kind], let scope = ScopeText.scope(from: reach.scope) else { return }
         let conditions = (kind.waitsForNetwork ? [bus.monitor.condition(for: scope)] : []) + kind.conditions
+        if kind.waitsForNetwork { bus.expectJobs(to: scope) }
         let old = state.withLock { $0.ways.updateValue(Way(conditions: conditions), forKey: reach) }
-        old?.stop()
+        if let old { forget(old, reach) }
         let observers = conditions.map { $0.storage.observe { [weak self] in self?.look(at: reach) } }
         let unused = state.withLock { state -> Way? in
             guard state.ways[reach] == nil else {
@@ -444,6 +450,13 @@ final class JobWorker: Sendable {
         look(at: reach)
     }
 
+    /// Ends ``follow(_:)``.
+    private func forget(_ way: Way, _ reach: QueueCore.Reach) {
+        way.stop()
+        guard kinds[reach.kind]?.waitsForNetwork == true, let scope = ScopeText.scope(from: reach.scope) else { return }
+        bus.expectNoJobs(to: scope)
+    }
+
     /// Stops following the conditions of kinds and scopes whose lanes are gone.
     private func unfollow() {
         let gone = state.withLock { state in
@@ -451,7 +464,7 @@ final class JobWorker: Sendable {
             for reach in gone.keys { state.ways[reach] = nil }
             return gone
         }
-        for way in gone.values { way.stop() }
+        for (reach, way) in gone { forget(way, reach) }
     }
 
     /// Reports a change of the conditions to the core.

@@ -1,5 +1,5 @@
 internal import Logging
-internal import Reachability
+package import Reachability
 internal import Synchronization
 
 extension RetryBus {
@@ -52,6 +52,49 @@ extension RetryBus {
         }
         if isUnwatched { warnOfIdleMonitor() }
         return result
+    }
+
+    /// Follows a scope for jobs that are stored elsewhere, until as many calls of ``expectNoJobs(to:)``.
+    ///
+    /// Their gates see the edges that come before the jobs.
+    package func expectJobs(to scope: Scope) {
+        withIndex(of: scope) { state, index, _ in
+            state.core.retain(index)
+            return []
+        }
+    }
+
+    /// Ends ``expectJobs(to:)``.
+    package func expectNoJobs(to scope: Scope) {
+        change { state, _ in
+            if let index = state.followed.index(of: scope) { state.core.release(index) }
+            return []
+        }
+    }
+
+    /// Records that more jobs to a scope and destination are stored elsewhere than were submitted, or that no more are.
+    ///
+    /// They pass the gate in a growing window, as jobs do that wait in its queue. Each call with `true` needs one with `false`.
+    package func setStoredBacklog(_ isThere: Bool, to scope: Scope, destination: String?) {
+        withIndex(of: scope) { state, index, now in
+            state.core.setStoredBacklog(isThere, scope: index, destination: destination, at: now)
+        }
+    }
+
+    /// Changes the state with the index of a scope, which is followed at least until then.
+    private func withIndex(of scope: Scope, _ body: (inout State, ConditionIndex, BusTime) -> [Effect]) {
+        var made: Condition?
+        var isDone = false
+        while true {
+            let stage = monitor.stage
+            change { state, now in
+                guard let index = state.index(of: scope, made, self, stage, at: now) else { return [] }
+                isDone = true
+                return state.refresh(index, at: now) + body(&state, index, now)
+            }
+            if isDone { return }
+            made = monitor.condition(for: scope)
+        }
     }
 
     /// Warns of a bus whose time passes beside that of its simulated network.

@@ -45,6 +45,7 @@ struct QueueWorld {
         /// The store's time of the last reconnect.
         var edge: StoreInstant?
         var followed: Set<QueueCore.Reach> = []
+        var backlogs: Set<QueueCore.Gate> = []
     }
 
     /// The note after which only the steps of ``finish()`` follow.
@@ -387,12 +388,17 @@ struct QueueWorld {
         case .follow(let reach):
             workers[number].followed.insert(reach)
             try send(.reach(reach, isOpen: workers[number].isOpen, isEdge: false), to: number)
+        case .backlog(let gate, let isThere):
+            let isNews =
+                isThere ? workers[number].backlogs.insert(gate).inserted : workers[number].backlogs.remove(gate) != nil
+            if !isNews { throw Broken(description: "a gate hears twice of a backlog") }
         case .wake(let time): workers[number].wakeAt = time
         case .ended(let cut):
             if !cut.allSatisfy(ids.contains) { throw Broken(description: "an unknown job was cut") }
             if workers[number].tasks.values.contains(where: { !$0.isCancelled }) {
                 throw Broken(description: "a worker ends while its jobs run")
             }
+            if !workers[number].backlogs.isEmpty { throw Broken(description: "a gate waits for jobs of a worker that has ended") }
             workers[number].hasEnded = true
         case .storeFails(let error): workers[number].isFailing = error != nil
         case .refused(let ticket):
