@@ -81,6 +81,47 @@ extension RetryBus {
         }
     }
 
+    /// The jobs of one kind, scope and destination that are stored elsewhere.
+    package struct StoredJobs: Sendable {
+        package var rules: RetryPolicy.Rules
+        package var scope: Scope
+        package var destination: String?
+        /// True if something has held them.
+        package var isBacklog: Bool
+
+        package init(rules: RetryPolicy.Rules, scope: Scope, destination: String?, isBacklog: Bool) {
+            (self.rules, self.scope, self.destination, self.isBacklog) = (rules, scope, destination, isBacklog)
+        }
+    }
+
+    /// Returns the number of stored jobs that could start now: in all, and of each entry.
+    ///
+    /// - Parameters:
+    ///   - owner: The owner of the jobs; of its calls the last one counts for `onChange`.
+    ///   - onChange: Called once when the answer may have changed, outside of locks.
+    package func room(
+        for jobs: [StoredJobs], owner: AnyObject, onChange: @escaping @Sendable () -> Void
+    ) -> (places: Room, rooms: [Room]) {
+        let reading = clock.now()
+        return state.withLock { state in
+            let now = state.time(reading)
+            let rooms = jobs.map { jobs in
+                state.followed.index(of: jobs.scope).map {
+                    state.core.room(
+                        jobs.rules, scope: $0, destination: jobs.destination, isBacklog: jobs.isBacklog, at: now)
+                } ?? Room()
+            }
+            // Set and read under one lock, so that no change is missed.
+            state.roomWatchers[ObjectIdentifier(owner)] = onChange
+            return (state.core.freePlaces(at: now), rooms)
+        }
+    }
+
+    /// Forgets the last `onChange` of an owner.
+    package func forgetRoom(of owner: AnyObject) {
+        _ = state.withLock { $0.roomWatchers.removeValue(forKey: ObjectIdentifier(owner)) }
+    }
+
     /// Changes the state with the index of a scope, which is followed at least until then.
     private func withIndex(of scope: Scope, _ body: (inout State, ConditionIndex, BusTime) -> [Effect]) {
         var made: Condition?

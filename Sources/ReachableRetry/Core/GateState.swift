@@ -301,8 +301,7 @@ package struct GateState: Sendable {
         let isFull = phase == .probing ? hasCanary : inFlight >= width
         // The oldest attempt makes room when it has run for long.
         if isFull {
-            let end = runs.first.map { $0.start + ReleaseRules.longRun } ?? .never
-            return .later(end, phase == .probing ? .canary : .full(inFlight))
+            return .later(endOfOldestRun, phase == .probing ? .canary : .full(inFlight))
         }
         if phase == .probing {
             let earliest = hasPaused ? retryAt : max(retryAt, pauseAt)
@@ -310,6 +309,9 @@ package struct GateState: Sendable {
         }
         return queueClass == .interactive ? .granted(.window) : paced(.window, rules, at: now)
     }
+
+    /// The time at which the oldest counted attempt has run for long.
+    var endOfOldestRun: BusTime { runs.first.map { $0.start + ReleaseRules.longRun } ?? .never }
 
     private func siteDelay(of queueClass: QueueClass, at now: BusTime) -> (end: BusTime, reason: SiteDelay)? {
         queueClass == .interactive ? nil : site.delay(at: now)
@@ -412,6 +414,9 @@ struct GateTable: Sendable {
     private var idle = 0
 
     var count: Int { gates.count - free.count }
+
+    /// The gate of a scope and destination; `nil` if there is none.
+    func index(of scope: ConditionIndex, _ destination: String?) -> Int32? { indices[scope]?[destination] }
 
     /// The gate for a job; it is kept until ``release(_:)``.
     mutating func use(_ scope: ConditionIndex, _ destination: String?) -> Int32 {

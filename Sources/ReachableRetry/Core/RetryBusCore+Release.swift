@@ -24,6 +24,7 @@ extension RetryBusCore {
     /// The cost depends on the number of dirty gates and started jobs, not of queued ones. A destination that has its share
     /// comes last.
     mutating func releaseJobs(at now: BusTime) {
+        if !dirtyGates.isEmpty { hasRoomNews = true }
         lendPlaces(at: now)
         while let gate = dirtyGates.popLast() {
             present(gate, at: now)
@@ -140,7 +141,7 @@ extension RetryBusCore {
     /// Makes room for others when attempts have run for long.
     ///
     /// They prove nothing, because dropped packets look the same.
-    private mutating func retireLongRuns(of gate: Int32, at now: BusTime) {
+    mutating func retireLongRuns(of gate: Int32, at now: BusTime) {
         // Captures parts of self, because a call on self would overlap the access to the gate.
         let long = gates[gate].takeLongRuns(at: now) { [jobs, generations] key, attempt in
             guard Int(key.index) < jobs.count, generations[Int(key.index)] == key.generation, let job = jobs[Int(key.index)]

@@ -45,6 +45,8 @@ package struct RetryBusCore: Sendable {
     private var nextPosition: UInt64 = 0
     var effects: [Effect] = []
     var retryNows: UInt64 = 0
+    /// True if a gate has changed: see ``takeRoomNews()``.
+    var hasRoomNews = false
     /// The number of jobs.
     package private(set) var count = 0
     /// True after the shutdown began, when no job starts.
@@ -139,12 +141,14 @@ package struct RetryBusCore: Sendable {
     private mutating func useGate(_ scope: ConditionIndex, _ destination: String?, at now: BusTime) -> Int32 {
         let known = gates.count
         let gate = gates.use(scope, destination)
-        if gates.count > known, let record = conditions[Int(scope)],
-            record.isUnsteady || record.edgeAt != .past && now <= record.edgeAt + GateState.settlingTime
-        {
+        if gates.count > known, let record = conditions[Int(scope)], isNewGateProbing(record, at: now) {
             noteEdge(at: gate, record, at: now)
         }
         return gate
+    }
+
+    func isNewGateProbing(_ record: ConditionRecord, at now: BusTime) -> Bool {
+        record.isUnsteady || record.edgeAt != .past && now <= record.edgeAt + GateState.settlingTime
     }
 
     /// Records that more jobs for a gate are stored elsewhere than were submitted, or that no more are.
