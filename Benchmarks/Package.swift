@@ -32,7 +32,9 @@ let package = Package(
         // The server that a herd runs into.
         .executableTarget(name: "herd-server", dependencies: ["CBench"]),
         // The retry bus's queue of timers, which the library keeps to itself: links to its sources.
-        .target(name: "RetryTimers", dependencies: [.product(name: "HeapModule", package: "swift-collections")]),
+        .target(
+            name: "RetryTimers", dependencies: [.product(name: "HeapModule", package: "swift-collections")],
+            packageAccess: false, swiftSettings: [.unsafeFlags(["-package-name", libraryPackage])]),
         // The same statements as the store of durable jobs, in C.
         .systemLibrary(name: "CSQLite3", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CJobsFloor", dependencies: ["CSQLite3"]),
@@ -45,7 +47,7 @@ let package = Package(
                 .product(name: "HeapModule", package: "swift-collections"),
             ],
             packageAccess: false, swiftSettings: [.unsafeFlags(["-package-name", libraryPackage])]),
-        // The commands.
+        // The commands. A herd's buses run everything in one thread, by a property of the library's package.
         .executableTarget(
             name: "bench",
             dependencies: [
@@ -57,8 +59,8 @@ let package = Package(
                 .product(name: "reachability-watch", package: "swift-reachability"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "GRDB", package: "GRDB.swift"),
-            ]
-        ),
+            ],
+            packageAccess: false, swiftSettings: [.unsafeFlags(["-package-name", libraryPackage])]),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .gnu11

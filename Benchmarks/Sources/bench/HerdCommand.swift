@@ -95,12 +95,15 @@ struct HerdCommand: ParsableCommand {
         let setup = HerdSimulation.Setup(
             hosts: crowd.hosts, jobsPerHost: crowd.jobsPerHost, lag: lag, room: room, seed: seed)
         var table = HerdTable()
-        func measure(_ name: String, _ release: ReleasePolicy, _ priority: JobPriority = .normal) throws -> HerdFigures {
-            let figures = try HerdSimulation(setup, release, priority: priority).run()
+        func measure(
+            _ name: String, _ release: ReleasePolicy, _ priority: JobPriority = .normal, isStored: Bool = false
+        ) throws -> HerdFigures {
+            let figures = try HerdSimulation(setup, release, priority: priority, isStored: isStored).run()
             table.add(name, figures, cut: "1000 s")
             return figures
         }
         let gated = try measure("`.gated`", .gated)
+        let stored = crowd.hosts == 1 ? try measure("`.gated`, stored jobs", .gated, isStored: true) : gated
         _ = try measure("`.immediate`", .immediate)
         _ = try measure("`.paced(perSecond: \(decimal(crowd.pace, 1)))`", .paced(perSecond: crowd.pace))
         _ = try measure("`.spread(over: .seconds(60))`, bulk", .spread(over: .seconds(60)), .bulk)
@@ -108,9 +111,9 @@ struct HerdCommand: ParsableCommand {
         print(table.text)
         // One machine cannot know of the others: to a fleet the goals do not apply.
         guard crowd.hosts == 1 else { return true }
-        let goals = HerdGoals(gated, hasLag: lag > .zero)
-        print("\n" + goals.text)
-        return goals.hold
+        let goals = [("`.gated`", gated), ("stored jobs", stored)].map { HerdGoals($0, $1, hasLag: lag > .zero) }
+        print("\n" + goals.map(\.text).joined(separator: "\n\n"))
+        return goals.allSatisfy(\.hold)
     }
 
     // MARK: - A real cable
@@ -136,7 +139,7 @@ struct HerdCommand: ParsableCommand {
                 cut: "\(decimal(end, 0)) s")
             print("\n\(lag == 0 ? "No lag" : "A false up of \(decimal(lag, 0)) s"), ideal \(decimal(ideal + lag, 0)) s:\n")
             print(table.text)
-            print("\n" + HerdGoals(gated, hasLag: lag > 0).text + "\n")
+            print("\n" + HerdGoals("`.gated`", gated, hasLag: lag > 0).text + "\n")
         }
     }
 }

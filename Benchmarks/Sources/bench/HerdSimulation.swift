@@ -1,5 +1,6 @@
 import Reachability
 import ReachabilityTesting
+import ReachableJobs
 import ReachableRetry
 
 /// A herd in virtual time, in one thread: the same seed does the same.
@@ -28,12 +29,20 @@ struct HerdSimulation {
         let network: SimulatedNetwork
         let monitor: ReachabilityMonitor
         let bus: RetryBus
+        let queue: JobQueue
 
         init(_ clock: ManualClock, _ configuration: RetryBus.Configuration, seed: UInt64) {
             network = SimulatedNetwork.online(clock: clock)
             monitor = ReachabilityMonitor(network)
             bus = RetryBus(monitor, configuration: configuration, clock: clock, generator: SeededGenerator(seed: seed))
+            queue = JobQueue(MemoryStore(clock: clock), bus: bus)
         }
+    }
+
+    /// A stored job.
+    private struct StoredJob: JobParameters {
+        static let jobName = "herd"
+        var options: DurableOptions { DurableOptions(destination: "server") }
     }
 
     /// The offline time before the edge.
@@ -43,6 +52,7 @@ struct HerdSimulation {
 
     private let setup: Setup
     private let priority: JobPriority
+    private let isStored: Bool
     private let clock = ManualClock()
     private let executor = HerdExecutor()
     private let server: HerdServer
@@ -52,13 +62,15 @@ struct HerdSimulation {
         RetryPolicy(.exponential(initial: .milliseconds(500), multiplier: 2, maximum: .seconds(60)).jitter(.full))
             .giveUpAfter(maxAttempts: nil))
 
-    init(_ setup: Setup, _ release: ReleasePolicy, priority: JobPriority) {
-        (self.setup, self.priority) = (setup, priority)
+    /// - Parameter isStored: True if the jobs are in a store from which a worker claims them; their priority is then normal.
+    init(_ setup: Setup, _ release: ReleasePolicy, priority: JobPriority, isStored: Bool) {
+        (self.setup, self.priority, self.isStored) = (setup, priority, isStored)
         server = HerdServer(rate: setup.rate, room: setup.room)
         var configuration = RetryBus.Configuration()
         configuration.releasePolicy = release
         // The listener runs between the steps, not beside them: nothing may be dropped until then.
         configuration.bufferedEvents = 1_000_000
+        configuration.executor = executor
         var seeds = SeededGenerator(seed: setup.seed)
         hosts = (0..<setup.hosts).map { [clock] _ in Host(clock, configuration, seed: seeds.next()) }
     }
@@ -74,7 +86,10 @@ struct HerdSimulation {
         executor.drain()
         guard hosts.allSatisfy({ $0.monitor.path.status == .unsatisfied }) else { throw BenchError("the herd is not offline") }
         var jobs: [Task<Void, Never>] = []
-        for host in hosts { for _ in 0..<setup.jobsPerHost { jobs.append(submit(host)) } }
+        for host in hosts {
+            if isStored { jobs.append(store(host)) }
+            for _ in 0..<setup.jobsPerHost where !isStored { jobs.append(submit(host)) }
+        }
         executor.drain()
         pass(until: Self.offlineTime)
         for host in hosts { try host.network.plug("eth0") }
@@ -85,6 +100,8 @@ struct HerdSimulation {
         executor.drain()
         for task in listeners { task.cancel() }
         executor.drain()
+        // What is left in a store is cut, too.
+        for _ in 0..<(isStored ? log.entries.open : 0) { log.noteEnd(nil) }
         guard log.isOver else { throw BenchError("a job of the herd does not end when cancelled") }
         let edge = Self.offlineTime.nanoseconds
         return HerdFigures(
@@ -113,6 +130,19 @@ struct HerdSimulation {
             } catch {
                 log.noteEnd(nil)
             }
+        }
+    }
+
+    /// Stores a host's jobs, and runs its worker.
+    private func store(_ host: Host) -> Task<Void, Never> {
+        host.queue.registerJob(parameters: StoredJob.self, policy: policy) { _, _ in
+            try await attempt(host)
+            log.noteEnd(clock.now.offset.nanoseconds)
+        }
+        for _ in 0..<setup.jobsPerHost { log.noteSubmission() }
+        return Task(executorPreference: executor) {
+            _ = try? await host.queue.push([StoredJob](repeating: StoredJob(), count: setup.jobsPerHost))
+            await host.queue.run()
         }
     }
 

@@ -26,10 +26,13 @@ struct HerdTable {
 
 /// The expectation for one machine with the gate.
 struct HerdGoals {
+    private let name: String
     private let figures: HerdFigures
     private let hasLag: Bool
 
-    init(_ figures: HerdFigures, hasLag: Bool) { (self.figures, self.hasLag) = (figures, hasLag) }
+    init(_ name: String, _ figures: HerdFigures, hasLag: Bool) {
+        (self.name, self.figures, self.hasLag) = (name, figures, hasLag)
+    }
 
     private var all: [(goal: String, value: String, holds: Bool)] {
         let usual = [
@@ -49,7 +52,7 @@ struct HerdGoals {
 
     /// A line.
     var text: String {
-        "Goals for `.gated`: "
+        "Goals for \(name): "
             + all.map { "\($0.goal): \($0.value), \($0.holds ? "holds" : "MISSED")" }.joined(separator: "; ") + "."
     }
 }

@@ -31,6 +31,14 @@ struct QueueCore: Sendable {
         var limit: Int?
         /// The limit of charged attempts.
         var maxAttempts: Int?
+        /// True if its jobs pass a gate of the bus.
+        var isGated = true
+    }
+
+    /// The jobs that pass one gate of the bus: those to one scope and destination.
+    struct Gate: Hashable, Sendable {
+        var scope: String
+        var destination: String?
     }
 
     /// The jobs whose way to start opens and closes together: one kind and scope.
@@ -48,6 +56,8 @@ struct QueueCore: Sendable {
         ///
         /// An edge ends the backoff of network failures before it.
         case reach(Reach, isOpen: Bool, isEdge: Bool)
+        /// The bus may have room for more jobs.
+        case room
         /// A job has its permit and asks to start an attempt.
         case wantsStart(JobTicket)
         /// An attempt ended with a result.
@@ -72,6 +82,8 @@ struct QueueCore: Sendable {
         case permit(JobTicket, Bool)
         /// Begins to follow the network and the conditions of a kind and scope.
         case follow(Reach)
+        /// Tells a gate that more jobs for it are stored than were claimed, or that no more are.
+        case backlog(Gate, Bool)
         /// Asks for ``Event/timer`` at a time, which replaces earlier ones; ``BusTime/never`` needs none.
         case wake(at: BusTime)
         /// A job ended for a reason of the queue.
@@ -129,6 +141,20 @@ struct QueueCore: Sendable {
     private(set) var edges: [Reach: BusTime] = [:]
     /// The kinds and scopes of its lanes.
     private(set) var followed: Set<Reach> = []
+    /// The lanes whose jobs could not be claimed for a time: what has gathered there is released in steps.
+    private(set) var heldLanes: Set<Lane.ID> = []
+    /// The gates that know of a backlog.
+    private(set) var backlogs: Set<Gate> = []
+    /// The jobs that wait on the bus, by the time since which they do, and some that do not wait any more.
+    private(set) var waits: [(since: BusTime, ticket: JobTicket)] = []
+    /// The gates whose claimed jobs did not start, and the end of the time in which no more are claimed.
+    private(set) var stalled: [Gate: BusTime] = [:]
+    /// True if the bus has no room for jobs of an open lane.
+    private(set) var lacksRoom = false
+    /// The time at which the bus may have more room.
+    private(set) var roomAt = BusTime.never
+    /// True if no lane was read since this worker was registered.
+    private(set) var isNew = true
     private(set) var held: [DurableJobID: Held] = [:]
     /// The claims of a lost lease whose tasks have not ended yet.
     private(set) var leaving: Set<JobTicket> = []
@@ -163,20 +189,33 @@ struct QueueCore: Sendable {
     /// The store's time less the worker's; `nil` before the store has told it.
     private(set) var offset: Int64?
 
-    init(window: Int = 1000, readAhead: Int = 64) {
+    /// The time after which a claimed job that has not started is given back.
+    private let patience: Duration
+    /// The time for which no more of its gate's jobs are claimed then.
+    private static let stallTime = Duration.seconds(1)
+
+    init(window: Int = 1000, readAhead: Int = 64, patience: Duration = .milliseconds(100)) {
         (self.window, self.readAhead, ahead) = (max(1, window), max(1, readAhead), max(1, readAhead))
+        self.patience = patience
     }
+
+    /// Returns the number of jobs that could start on the bus now: in all, and of each lane.
+    typealias AskRoom = (_ lanes: [(lane: Lane, isBacklog: Bool)]) -> (places: Room, rooms: [Room])
 
     mutating func register(_ kind: Kind, name: String) { kinds[name] = kind }
 
     /// Decides about an event.
-    mutating func handle(_ event: Event, at now: BusTime) -> [Effect] {
+    ///
+    /// - Parameter room: Asked before a claim.
+    mutating func handle(_ event: Event, at now: BusTime, room: AskRoom) -> [Effect] {
         guard stage != .ended else { return [] }
         take(event, at: now)
         surrender(at: now)
         drain(at: now)
-        runLonely()
-        beginTurn(at: now)
+        giveBackWaiting(at: now)
+        runLonely(at: now)
+        beginTurn(at: now, room)
+        endBacklogs()
         armTimer(at: now)
         defer { effects = [] }
         return effects
@@ -190,6 +229,7 @@ struct QueueCore: Sendable {
             if !held.isEmpty { wantsStatus = true }
             // A store that hints works.
             retryAt = min(retryAt, now)
+        case .room: if lacksRoom { wantsClaim = true }
         case .reach(let reach, let isOpen, let isEdge): change(reach, isOpen: isOpen, isEdge: isEdge, at: now)
         case .wantsStart(let ticket):
             guard let job = job(ticket), job.phase == .waiting, !job.isCancelled else {
@@ -280,15 +320,33 @@ struct QueueCore: Sendable {
     /// Runs the first of the jobs that must run alone, when no other job runs.
     ///
     /// Decided last: the event may cancel several of them, or bring jobs that run before them.
-    private mutating func runLonely() {
+    private mutating func runLonely(at now: BusTime) {
         guard leaving.isEmpty, held.values.allSatisfy({ $0.phase == .lonely }),
             let first = held.values.min(by: { $0.claimed.job.position < $1.claimed.job.position })
         else { return }
-        run(first.claimed)
+        run(first.claimed, at: now)
     }
 
-    private mutating func run(_ claimed: ClaimedJob) {
+    /// Gives back the jobs that the bus does not start: other workers may, and they stay to be paused or replaced.
+    private mutating func giveBackWaiting(at now: BusTime) {
+        var count = 0
+        for (since, ticket) in waits {
+            guard let job = job(ticket), job.phase == .waiting, !job.isCancelled else {
+                count += 1
+                continue
+            }
+            guard since + patience <= now else { break }
+            count += 1
+            stalled[gate(of: job.claimed.job)] = now + Self.stallTime
+            (lacksRoom, roomAt) = (true, min(roomAt, now + Self.stallTime))
+            cancel(job)
+        }
+        waits.removeFirst(count)
+    }
+
+    private mutating func run(_ claimed: ClaimedJob, at now: BusTime) {
         setPhase(claimed.ticket, .waiting)
+        waits.append((now, claimed.ticket))
         effects.append(.run(claimed))
     }
 
@@ -300,6 +358,7 @@ struct QueueCore: Sendable {
     // MARK: - Ways
 
     private mutating func change(_ reach: Reach, isOpen: Bool, isEdge: Bool, at now: BusTime) {
+        if !isOpen || isEdge { hold(lanes.filter { self.reach(of: $0) == reach }) }
         guard isOpen else {
             guard open.remove(reach) != nil else { return }
             for job in held.values where self.reach(of: job.claimed.job) == reach && job.hasNotAsked { cancel(job) }
@@ -313,6 +372,45 @@ struct QueueCore: Sendable {
     }
 
     private func reach(of job: DurableJob) -> Reach { Reach(kind: job.kind, scope: job.scope) }
+
+    private func reach(of lane: Lane) -> Reach { Reach(kind: lane.kind, scope: lane.scope) }
+
+    // MARK: - Backlogs
+
+    private mutating func hold(_ lanes: [Lane]) {
+        for lane in lanes where kinds[lane.kind]?.isGated == true { heldLanes.insert(lane.id) }
+    }
+
+    /// Tells the gates of backlogs before the first of their jobs run.
+    private mutating func noteBacklogs(_ claims: Claims, of request: ClaimRequest) {
+        if claims.isPaused {
+            hold(lanes)
+            for job in held.values where job.hasNotAsked { cancel(job) }
+        }
+        let asked = Set(request.lanes.map(\.lane))
+        defer { if !claims.hasMore, !claims.isPaused { heldLanes.subtract(asked) } }
+        let gates = Set(lanes.filter { asked.contains($0.id) && heldLanes.contains($0.id) }.map { gate(of: $0) })
+        guard !gates.isEmpty else { return }
+        var counts: [Gate: Int] = [:]
+        for job in claims.jobs.map(\.job) where kinds[job.kind]?.isGated == true { counts[gate(of: job), default: 0] += 1 }
+        for gate in gates where counts[gate, default: 0] > (claims.hasMore ? 0 : 1) && backlogs.insert(gate).inserted {
+            effects.append(.backlog(gate, true))
+        }
+    }
+
+    /// Tells the gates whose jobs have all been claimed, and are not waiting on the bus, that no backlog is left.
+    private mutating func endBacklogs() {
+        guard !backlogs.isEmpty, !hasMore || stage == .ended else { return }
+        let waiting = Set(held.values.filter(\.hasNotAsked).map { gate(of: $0.claimed.job) })
+        for gate in stage == .ended ? backlogs : backlogs.subtracting(waiting) {
+            backlogs.remove(gate)
+            effects.append(.backlog(gate, false))
+        }
+    }
+
+    private func gate(of job: DurableJob) -> Gate { Gate(scope: job.scope, destination: job.destination) }
+
+    private func gate(of lane: Lane) -> Gate { Gate(scope: lane.scope, destination: lane.destination) }
 
     // MARK: - The lease
 
@@ -341,6 +439,7 @@ struct QueueCore: Sendable {
         }
         (held, waitingCount) = ([:], 0)
         (wantsClaim, wantsExpiry) = (true, true)
+        hold(lanes)
     }
 
     // MARK: - The end
@@ -354,8 +453,9 @@ struct QueueCore: Sendable {
 
     // MARK: - Turns
 
-    private mutating func beginTurn(at now: BusTime) {
+    private mutating func beginTurn(at now: BusTime, _ room: AskRoom) {
         guard turn == nil, retryAt <= now else { return }
+        if roomAt <= now { (wantsClaim, roomAt) = (true, .never) }
         if nextDue <= now { (wantsClaim, nextDue) = (true, .never) }
         if nextDeadline <= now { (wantsExpiry, nextDeadline) = (true, .never) }
         var next = StoreTurn()
@@ -374,7 +474,7 @@ struct QueueCore: Sendable {
         } else {
             next.expires = wantsExpiry
             next.prunes = nextPrune <= now
-            if wantsClaim { next.claim = claimRequest(worker) }
+            if wantsClaim { next.claim = claimRequest(worker, at: now, room) }
             if next.claim != nil { waitedAtClaim = waitingCount }
             // Claimed when there is room again.
             if wantsClaim, next.claim == nil { hasMore = true }
@@ -389,22 +489,71 @@ struct QueueCore: Sendable {
         effects.append(.turn(next))
     }
 
-    /// Returns the request for jobs; `nil` if none may be claimed.
-    private func claimRequest(_ worker: WorkerID) -> ClaimRequest? {
-        let limit = isReserved ? 0 : min(window - held.count, ahead - waitingCount)
+    /// The lanes whose jobs this worker can run.
+    private var openLanes: [Lane] {
+        lanes.filter { lane in kinds[lane.kind]?.versions.contains(lane.version) == true && open.contains(reach(of: lane)) }
+    }
+
+    /// Returns the request for the jobs that the bus can start now; `nil` if none may be claimed.
+    private mutating func claimRequest(_ worker: WorkerID, at now: BusTime, _ ask: AskRoom) -> ClaimRequest? {
+        var request = ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: lastKnownLane)
+        stalled = stalled.filter { $0.value > now }
+        (lacksRoom, roomAt) = (!stalled.isEmpty, stalled.values.min() ?? .never)
+        let most = isReserved ? 0 : min(window - held.count, ahead - waitingCount)
+        let open = most > 0 || mayHaveNewLanes ? openLanes : []
+        if !open.isEmpty {
+            let (places, rooms) = ask(open.map { ($0, heldLanes.contains($0.id)) })
+            let (total, isLimited) = addLanes(zip(open, rooms), to: &request, at: now)
+            request.limit = min(most, total)
+            // The bus counts only the jobs that run.
+            if places.count < .max { request.limit = min(request.limit, places.count - waitingCount) }
+            request.limit = max(0, request.limit)
+            if isLimited || request.limit == 0 { lacksRoom = true }
+            if request.limit == 0 { roomAt = min(roomAt, places.next) }
+        }
+        // Nothing is read while everything is closed or full, unless there may be new lanes.
+        return mayHaveNewLanes || request.limit > 0 && !request.lanes.isEmpty ? request : nil
+    }
+
+    /// The jobs that wait on the bus, by gate.
+    private var waitingCounts: [Gate: Int] {
+        var counts: [Gate: Int] = [:]
+        for job in held.values where job.phase == .waiting { counts[gate(of: job.claimed.job), default: 0] += 1 }
+        return counts
+    }
+
+    /// Adds the lanes with room; returns the room of all gates together, and if a lane has none.
+    private mutating func addLanes(
+        _ lanes: some Sequence<(Lane, Room)>, to request: inout ClaimRequest, at now: BusTime
+    ) -> (total: Int, isLimited: Bool) {
         var counts: [String: Int] = [:]
         if kinds.values.contains(where: { $0.limit != nil }) {
             for job in held.values { counts[job.claimed.job.kind, default: 0] += 1 }
         }
-        var request = ClaimRequest(worker: worker, limit: max(0, limit), lanes: [], lastKnownLane: lastKnownLane)
-        for lane in lanes {
-            let reach = Reach(kind: lane.kind, scope: lane.scope)
-            guard let kind = kinds[lane.kind], kind.versions.contains(lane.version), open.contains(reach) else { continue }
-            let free = kind.limit.map { $0 - counts[lane.kind, default: 0] } ?? .max
-            if free > 0 { request.lanes.append(.init(lane: lane.id, limit: free, edge: edges[reach].flatMap(storeTime))) }
+        var waiting: [Gate: Int]?
+        var total: [Gate: Int] = [:]
+        var isLimited = false
+        for (lane, room) in lanes {
+            let (gate, reach) = (gate(of: lane), reach(of: lane))
+            if room.isStepped { hold([lane]) }
+            var count = room.count
+            if count < .max {
+                let all = waiting ?? waitingCounts
+                waiting = all
+                count -= all[gate, default: 0]
+            }
+            if stalled[gate] != nil { count = 0 }
+            guard count > 0 else {
+                (isLimited, roomAt) = (true, min(roomAt, room.next))
+                continue
+            }
+            let free = kinds[lane.kind]?.limit.map { $0 - counts[lane.kind, default: 0] } ?? .max
+            guard free > 0 else { continue }
+            request.lanes.append(.init(lane: lane.id, limit: min(free, count), edge: edges[reach].flatMap(storeTime)))
+            // Lanes of one gate share its room.
+            total[gate] = count
         }
-        // Nothing is read while everything is closed or full, unless there may be new lanes.
-        return mayHaveNewLanes || request.limit > 0 && !request.lanes.isEmpty ? request : nil
+        return (total.values.reduce(0) { $0.addingReportingOverflow($1).overflow ? .max : $0 + $1 }, isLimited)
     }
 
     private mutating func finishTurn(_ reply: StoreTurn.Reply, _ error: JobStoreError?, at now: BusTime) {
@@ -425,6 +574,7 @@ struct QueueCore: Sendable {
         if case .draining(let end) = stage, end <= now, held.isEmpty { return endWorker() }
         if failures == 0 { effects.append(.storeFails(error)) }
         failures += 1
+        hold(lanes)
         retryAt = now + min(.seconds(30), .seconds(1) * (1 << min(failures - 1, 5)))
     }
 
@@ -472,17 +622,20 @@ struct QueueCore: Sendable {
         for lane in claims.newLanes {
             lastKnownLane = max(lastKnownLane, lane.id)
             lanes.append(lane)
-            let reach = Reach(kind: lane.kind, scope: lane.scope)
+            let reach = reach(of: lane)
+            if isNew || followed.contains(reach) && !open.contains(reach) { hold([lane]) }
             guard kinds[lane.kind]?.versions.contains(lane.version) == true else { continue }
             if followed.insert(reach).inserted { effects.append(.follow(reach)) }
             if open.contains(reach) { wantsClaim = true }
         }
         if !claims.goneLanes.isEmpty { forget(claims.goneLanes) }
-        mayHaveNewLanes = false
+        (mayHaveNewLanes, isNew) = (false, false)
         nextDue = localTime(claims.nextDue)
-        hasMore = claims.hasMore
+        // Of lanes without room nothing is known.
+        hasMore = claims.hasMore || lacksRoom
         lookAhead(isFull: claims.hasMore && request.limit > 0 && claims.jobs.count >= request.limit)
-        for claimed in claims.jobs { take(ClaimedJob(claimed), at: claims.now) }
+        noteBacklogs(claims, of: request)
+        for claimed in claims.jobs { take(ClaimedJob(claimed), at: claims.now, now) }
         // A request without room was only for new lanes; room that came meanwhile is seen here alone.
         if claims.hasMore, !claims.jobs.isEmpty || request.limit == 0 { wantsClaim = true }
     }
@@ -501,6 +654,7 @@ struct QueueCore: Sendable {
     /// Forgets lanes that the store has deleted, and the kinds and scopes that no lane has any more.
     private mutating func forget(_ gone: Set<Lane.ID>) {
         lanes.removeAll { gone.contains($0.id) }
+        heldLanes.subtract(gone)
         for reach in followed.subtracting(lanes.map { Reach(kind: $0.kind, scope: $0.scope) }) {
             followed.remove(reach)
             open.remove(reach)
@@ -509,9 +663,10 @@ struct QueueCore: Sendable {
     }
 
     /// Decides about a claimed job: run it, or end it without an attempt.
-    private mutating func take(_ claimed: ClaimedJob, at now: StoreInstant) {
+    private mutating func take(_ claimed: ClaimedJob, at storeTime: StoreInstant, _ now: BusTime) {
         let job = claimed.job
-        if let reason = Crashes.reasonToStop(job, maxAttempts: kinds[job.kind]?.maxAttempts) ?? deadlineReason(job, at: now) {
+        let deadline = deadlineReason(job, at: storeTime)
+        if let reason = Crashes.reasonToStop(job, maxAttempts: kinds[job.kind]?.maxAttempts) ?? deadline {
             return fail(claimed, reason, job.counters)
         }
         let isLate = isDraining || !open.contains(reach(of: job))
@@ -519,7 +674,7 @@ struct QueueCore: Sendable {
         let isOverLimit = limit < .max && held.values.count { $0.claimed.job.kind == job.kind } >= limit
         guard !isLate, !isOverLimit else { return outbox.givenBack.append(claimed.ticket) }
         held[job.id] = Held(claimed: claimed, phase: .lonely)
-        if !Crashes.runsAlone(job.counters) { run(claimed) }
+        if !Crashes.runsAlone(job.counters) { run(claimed, at: now) }
     }
 
     private func deadlineReason(_ job: DurableJob, at now: StoreInstant) -> String? {
@@ -528,16 +683,15 @@ struct QueueCore: Sendable {
 
     /// True if the worker has no job, and no time will come at which it could claim one: what is left waits for a change.
     var isIdle: Bool {
-        guard case .running = stage, let worker, turn == nil, failures == 0, held.count + leaving.count == 0, outbox.isEmpty,
+        guard case .running = stage, worker != nil, turn == nil, failures == 0, held.count + leaving.count == 0, outbox.isEmpty,
             !wantsExpiry, !mayHaveNewLanes
         else { return false }
-        // Without an open lane there is no request.
-        guard claimRequest(worker) != nil else { return true }
-        return !wantsClaim && nextDue.isNever
+        return openLanes.isEmpty || !wantsClaim && !lacksRoom && nextDue.isNever
     }
 
     private mutating func endWorker() {
         stage = .ended
+        endBacklogs()
         effects.append(.ended(cut: cut))
     }
 
@@ -551,7 +705,7 @@ struct QueueCore: Sendable {
             if job.phase == .lonely { outlook.lonely.insert(job.claimed.job.id) }
         }
         outlook.alone = held.values.first { Crashes.runsAlone($0.claimed.job.counters) }?.claimed.job.id
-        outlook.isFull = held.count >= window || waitingCount >= ahead
+        outlook.isFull = held.count >= window || waitingCount >= ahead || lacksRoom
         outlook.edges = edges.compactMapValues(storeTime)
         return outlook
     }
@@ -567,6 +721,8 @@ struct QueueCore: Sendable {
         }
         if case .draining(let end) = stage { add(end) }
         add(retryAt)
+        if let first = waits.first { add(first.since + patience) }
+        if turn == nil, retryAt <= now, worker != nil, !isDraining { add(roomAt) }
         if turn == nil, retryAt <= now {
             if !open.isEmpty { add(nextDue) }
             add(nextDeadline)

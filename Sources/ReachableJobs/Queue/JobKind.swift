@@ -33,7 +33,9 @@ struct JobKind: Sendable {
 
     /// The rules for the core.
     var rules: QueueCore.Kind {
-        QueueCore.Kind(versions: versions, limit: maxConcurrent, maxAttempts: policy.rules.maxAttempts)
+        QueueCore.Kind(
+            versions: versions, limit: maxConcurrent, maxAttempts: policy.rules.maxAttempts,
+            isGated: waitsForNetwork && !policy.rules.bypassesGate)
     }
 
     init<Parameters: JobParameters>(

@@ -25,6 +25,8 @@ final class JobWorker: Sendable {
 
     fileprivate struct State {
         var core: QueueCore
+        /// Asks the bus, whose lock is taken inside of this one, and never the other way round.
+        let room: @Sendable ([(lane: Lane, isBacklog: Bool)]) -> (places: Room, rooms: [Room])
         var now = BusTime.past
         var outbox: [QueueCore.Effect] = []
         /// The jobs whose tasks have ended since the loop last looked.
@@ -73,6 +75,7 @@ final class JobWorker: Sendable {
     private let instruments: QueueInstruments?
     private let publish: @Sendable (JobQueueEvent) -> Void
     private let state: Mutex<State>
+    private let watcher: RoomWatcher
     private let signals: AsyncStream<Void>
     private let signal: AsyncStream<Void>.Continuation
 
@@ -85,7 +88,9 @@ final class JobWorker: Sendable {
         var core = QueueCore(window: configuration.window)
         core.endsWhenIdle = endsWhenIdle
         for kind in kinds.values { core.register(kind.rules, name: kind.name) }
-        state = Mutex(State(core: core))
+        let watcher = RoomWatcher()
+        self.watcher = watcher
+        state = Mutex(State(core: core) { [kinds] lanes in watcher.room(for: lanes, on: bus, kinds) })
         (signals, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
@@ -136,6 +141,7 @@ final class JobWorker: Sendable {
         var tasks: [JobTicket: Task<Void, Never>] = [:]
         // Turns only: the loop still ends attempts while the store's executor waits for a lock. A test's world keeps all its tasks.
         let executor = bus.configuration.executor == nil ? store.executor : nil
+        watcher.setWorker(self)
         await withDiscardingTaskGroup { group in
             let changes = store.changes()
             group.addTask { [self] in for await _ in changes { send(.hint) } }
@@ -159,6 +165,9 @@ final class JobWorker: Sendable {
                     case .cancel(let ticket): tasks[ticket]?.cancel()
                     case .permit(let ticket, let mayStart): work.permits.removeValue(forKey: ticket)?.resume(returning: mayStart)
                     case .follow(let reach): follow(reach)
+                    case .backlog(let gate, let isThere):
+                        guard let scope = ScopeText.scope(from: gate.scope) else { continue }
+                        bus.setStoredBacklog(isThere, to: scope, destination: gate.destination)
                     case .wake(let time): arm(time)
                     case .gaveUp(let job, let reason): giveUp(job, reason)
                     case .refused(let ticket):
@@ -178,14 +187,15 @@ final class JobWorker: Sendable {
         let (ways, cancelTimer, worker) = state.withLock { ($0.ways, $0.cancelTimer, $0.report.worker) }
         cancelTimer?()
         instruments?.workerEnded(worker)
-        for way in ways.values { way.stop() }
+        bus.forgetRoom(of: watcher)
+        for (reach, way) in ways { forget(way, reach) }
         end(cut: cut)
     }
 
     /// Gives an event to the core.
     ///
     /// - Parameter change: A change of the state that goes before it.
-    private func send(_ event: QueueCore.Event, after change: (inout State) -> Void = { _ in }) {
+    fileprivate func send(_ event: QueueCore.Event, after change: (inout State) -> Void = { _ in }) {
         let reading = bus.clock.now()
         let hasEffects = state.withLock { state in
             change(&state)
@@ -427,11 +437,14 @@ final class JobWorker: Sendable {
     // MARK: - The network
 
     /// Begins to follow the conditions of a kind and scope.
+    ///
+    /// The bus follows the scope, too: the first job may come after an edge that its gate has to see.
     private func follow(_ reach: QueueCore.Reach) {
         guard let kind = kinds[reach.kind], let scope = ScopeText.scope(from: reach.scope) else { return }
         let conditions = (kind.waitsForNetwork ? [bus.monitor.condition(for: scope)] : []) + kind.conditions
+        if kind.waitsForNetwork { bus.expectJobs(to: scope) }
         let old = state.withLock { $0.ways.updateValue(Way(conditions: conditions), forKey: reach) }
-        old?.stop()
+        if let old { forget(old, reach) }
         let observers = conditions.map { $0.storage.observe { [weak self] in self?.look(at: reach) } }
         let unused = state.withLock { state -> Way? in
             guard state.ways[reach] == nil else {
@@ -444,6 +457,13 @@ final class JobWorker: Sendable {
         look(at: reach)
     }
 
+    /// Ends ``follow(_:)``.
+    private func forget(_ way: Way, _ reach: QueueCore.Reach) {
+        way.stop()
+        guard kinds[reach.kind]?.waitsForNetwork == true, let scope = ScopeText.scope(from: reach.scope) else { return }
+        bus.expectNoJobs(to: scope)
+    }
+
     /// Stops following the conditions of kinds and scopes whose lanes are gone.
     private func unfollow() {
         let gone = state.withLock { state in
@@ -451,7 +471,7 @@ final class JobWorker: Sendable {
             for reach in gone.keys { state.ways[reach] = nil }
             return gone
         }
-        for way in gone.values { way.stop() }
+        for (reach, way) in gone { forget(way, reach) }
     }
 
     /// Reports a change of the conditions to the core.
@@ -473,11 +493,36 @@ final class JobWorker: Sendable {
     }
 }
 
+/// Asks the bus for room, and tells the worker when there may be more.
+private final class RoomWatcher: Sendable {
+    private struct WeakWorker {
+        weak var worker: JobWorker?
+    }
+
+    private let target = Mutex(WeakWorker())
+
+    func setWorker(_ worker: JobWorker) { target.withLock { $0.worker = worker } }
+
+    func room(
+        for lanes: [(lane: Lane, isBacklog: Bool)], on bus: RetryBus, _ kinds: [String: JobKind]
+    ) -> (places: Room, rooms: [Room]) {
+        let jobs = lanes.map { lane, isBacklog in
+            RetryBus.StoredJobs(
+                rules: (kinds[lane.kind]?.policy ?? .default).rules, scope: ScopeText.scope(from: lane.scope) ?? .internet,
+                destination: lane.destination, isBacklog: isBacklog)
+        }
+        return bus.room(for: jobs, owner: self) { [weak self] in
+            let worker = self?.target.withLock { $0.worker }
+            worker?.send(.room)
+        }
+    }
+}
+
 extension JobWorker.State {
     mutating func handle(_ event: QueueCore.Event, at reading: BusTime) {
         // Readings of several threads may overtake each other.
         now = max(now, reading)
-        outbox += core.handle(event, at: now)
+        outbox += core.handle(event, at: now, room: room)
         let isIdle = core.endsWhenIdle && core.isIdle
         guard isIdle != idling.isIdle else { return }
         (idling.isIdle, idling.needsLook) = (isIdle, isIdle)

@@ -10,6 +10,7 @@ struct EffectRunner {
     private var traced: [(trace: JobTrace, id: JobID, ending: Ending?)] = []
     private var handedBack: [JobTrace] = []
     private(set) var hasEvents = false
+    private var roomWatchers: [@Sendable () -> Void] = []
     private var siteReports: [RetryBusCore.SiteMessage] = []
     private var site: SiteSharing.Link?
     /// True if this machine ran out of descriptors, memory or ports.
@@ -29,6 +30,10 @@ struct EffectRunner {
         continuations += state.takeEnds()
         if !state.parkedWaiters.isEmpty { parked = state.takeParkedWaiters(at: now) }
         continuations += state.takeQuietWaiters()
+        if state.core.takeRoomNews(), !state.roomWatchers.isEmpty {
+            roomWatchers = Array(state.roomWatchers.values)
+            state.roomWatchers = [:]
+        }
         if let link = state.siteLink { (site, siteReports) = (link, state.core.takeSiteReports()) }
     }
 
@@ -126,6 +131,7 @@ struct EffectRunner {
         for trace in handedBack { trace.handBack() }
         for followed in unfollowed { followed.close() }
         for (waiter, job) in parked { waiter.continuation.resume(returning: job) }
+        for watcher in roomWatchers { watcher() }
         for message in siteReports { site?.report(message.destination, message.report) }
     }
 }

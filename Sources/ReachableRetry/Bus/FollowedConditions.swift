@@ -1,5 +1,5 @@
 internal import Logging
-internal import Reachability
+package import Reachability
 internal import Synchronization
 
 extension RetryBus {
@@ -52,6 +52,90 @@ extension RetryBus {
         }
         if isUnwatched { warnOfIdleMonitor() }
         return result
+    }
+
+    /// Follows a scope for jobs that are stored elsewhere, until as many calls of ``expectNoJobs(to:)``.
+    ///
+    /// Their gates see the edges that come before the jobs.
+    package func expectJobs(to scope: Scope) {
+        withIndex(of: scope) { state, index, _ in
+            state.core.retain(index)
+            return []
+        }
+    }
+
+    /// Ends ``expectJobs(to:)``.
+    package func expectNoJobs(to scope: Scope) {
+        change { state, _ in
+            if let index = state.followed.index(of: scope) { state.core.release(index) }
+            return []
+        }
+    }
+
+    /// Records that more jobs to a scope and destination are stored elsewhere than were submitted, or that no more are.
+    ///
+    /// They pass the gate in a growing window, as jobs do that wait in its queue. Each call with `true` needs one with `false`.
+    package func setStoredBacklog(_ isThere: Bool, to scope: Scope, destination: String?) {
+        withIndex(of: scope) { state, index, now in
+            state.core.setStoredBacklog(isThere, scope: index, destination: destination, at: now)
+        }
+    }
+
+    /// The jobs of one kind, scope and destination that are stored elsewhere.
+    package struct StoredJobs: Sendable {
+        package var rules: RetryPolicy.Rules
+        package var scope: Scope
+        package var destination: String?
+        /// True if something has held them.
+        package var isBacklog: Bool
+
+        package init(rules: RetryPolicy.Rules, scope: Scope, destination: String?, isBacklog: Bool) {
+            (self.rules, self.scope, self.destination, self.isBacklog) = (rules, scope, destination, isBacklog)
+        }
+    }
+
+    /// Returns the number of stored jobs that could start now: in all, and of each entry.
+    ///
+    /// - Parameters:
+    ///   - owner: The owner of the jobs; of its calls the last one counts for `onChange`.
+    ///   - onChange: Called once when the answer may have changed, outside of locks.
+    package func room(
+        for jobs: [StoredJobs], owner: AnyObject, onChange: @escaping @Sendable () -> Void
+    ) -> (places: Room, rooms: [Room]) {
+        let reading = clock.now()
+        return state.withLock { state in
+            let now = state.time(reading)
+            let rooms = jobs.map { jobs in
+                state.followed.index(of: jobs.scope).map {
+                    state.core.room(
+                        jobs.rules, scope: $0, destination: jobs.destination, isBacklog: jobs.isBacklog, at: now)
+                } ?? Room()
+            }
+            // Set and read under one lock, so that no change is missed.
+            state.roomWatchers[ObjectIdentifier(owner)] = onChange
+            return (state.core.freePlaces(at: now), rooms)
+        }
+    }
+
+    /// Forgets the last `onChange` of an owner.
+    package func forgetRoom(of owner: AnyObject) {
+        _ = state.withLock { $0.roomWatchers.removeValue(forKey: ObjectIdentifier(owner)) }
+    }
+
+    /// Changes the state with the index of a scope, which is followed at least until then.
+    private func withIndex(of scope: Scope, _ body: (inout State, ConditionIndex, BusTime) -> [Effect]) {
+        var made: Condition?
+        var isDone = false
+        while true {
+            let stage = monitor.stage
+            change { state, now in
+                guard let index = state.index(of: scope, made, self, stage, at: now) else { return [] }
+                isDone = true
+                return state.refresh(index, at: now) + body(&state, index, now)
+            }
+            if isDone { return }
+            made = monitor.condition(for: scope)
+        }
     }
 
     /// Warns of a bus whose time passes beside that of its simulated network.

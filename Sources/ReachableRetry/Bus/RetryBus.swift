@@ -59,6 +59,8 @@ public final class RetryBus: Sendable {
         var hasWarned = false
         /// The callers of ``RetryBus/untilQuiet()``.
         var quietWaiters: [UnsafeContinuation<Void, Never>] = []
+        /// Called once, outside of the lock, when the room for stored jobs may have changed; by the owner of the jobs.
+        var roomWatchers: [ObjectIdentifier: @Sendable () -> Void] = [:]
         /// The number of changes, so that the timer knows the latest.
         var revision: UInt64 = 0
         /// The shared jobs, by name.

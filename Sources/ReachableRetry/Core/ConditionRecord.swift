@@ -24,7 +24,9 @@ package struct ConditionRecord: Sendable {
     /// The number of calls to retry now.
     var retryNows: UInt64 = 0
     /// The number of answered attempts of its jobs.
-    var answers: UInt64 = 0
+    private(set) var answers: UInt64 = 0
+    /// The epoch in which the last answered attempt started.
+    private var answeredEpoch: UInt64?
     /// The number of jobs that depend on it.
     var uses = 0
     /// The total closed time until ``unchangedSince``.
@@ -51,6 +53,9 @@ package struct ConditionRecord: Sendable {
 
     /// The number of edges since the baseline.
     var epoch: UInt64 { level.epoch &- firstEpoch }
+
+    /// True if an attempt was answered since the last edge.
+    var isProven: Bool { answeredEpoch == epoch }
 
     /// True if its jobs may start.
     var isOpen: Bool { failsOpen || (level.isKnown && isSatisfied) }
@@ -105,6 +110,12 @@ package struct ConditionRecord: Sendable {
             edgeAt = now
         }
         if isReachability && new.isFinished { failsOpen = true }
+    }
+
+    /// Records an answer to an attempt that started in an epoch.
+    mutating func noteAnswer(in epoch: UInt64) {
+        answers &+= 1
+        answeredEpoch = epoch
     }
 
     /// Records that a lookup found no path before the monitor's evaluation.

@@ -10,6 +10,9 @@ internal import DequeModule
 ///                                          ╰──────────failure of the network──────╯
 /// ```
 ///
+/// A backlog that something else than the network held takes an open gate to `ramping`, or to `probing` without an answer since
+/// the last edge.
+///
 /// Pure: time, rules and random numbers are arguments.
 package struct GateState: Sendable {
     package enum Phase: Hashable, Sendable {
@@ -43,8 +46,10 @@ package struct GateState: Sendable {
     package internal(set) var phase = Phase.open
     /// The scope's epoch of the last answer.
     private(set) var answerEpoch: UInt64?
-    /// The number of jobs that use it.
+    /// The number of jobs and stored backlogs that use it.
     var uses = 0
+    /// The number of workers with more stored jobs for it than they have submitted.
+    var storedBacklogs = 0
     /// The number of attempts with a place, including those outside of the window.
     var running = 0
     /// The number of edges: attempts of earlier rounds prove nothing about this one.
@@ -128,6 +133,18 @@ package struct GateState: Sendable {
         (hasCanary, bypassing, inFlight) = (false, 0, inFlight + bypassing)
         (failures, retryAt, pauseAt, isOverloaded) = (0, .past, .past, false)
         (self.isUnsteady, self.spreadUntil) = (isUnsteady, spreadUntil)
+    }
+
+    /// Releases a backlog in a growing window, whatever held it.
+    ///
+    /// - Parameter isProven: True if an attempt was answered since the scope's last edge; otherwise a canary goes first.
+    mutating func noteBacklog(isProven: Bool, _ rules: ReleaseRules) {
+        guard rules.hasCanaries, phase == .open else { return }
+        let width = min(window, rules.maxInFlight)
+        // Jobs that fit in beside those that run need no steps.
+        let queued = queues.gatedCount
+        guard storedBacklogs > 0 || queued > 0 && inFlight + queued > (isProven ? width : 1) else { return }
+        (phase, window, successes) = (isProven ? .ramping : .probing, width, 0)
     }
 
     /// Ends the gate's own delays, and not those ordered by a server.
@@ -284,8 +301,7 @@ package struct GateState: Sendable {
         let isFull = phase == .probing ? hasCanary : inFlight >= width
         // The oldest attempt makes room when it has run for long.
         if isFull {
-            let end = runs.first.map { $0.start + ReleaseRules.longRun } ?? .never
-            return .later(end, phase == .probing ? .canary : .full(inFlight))
+            return .later(endOfOldestRun, phase == .probing ? .canary : .full(inFlight))
         }
         if phase == .probing {
             let earliest = hasPaused ? retryAt : max(retryAt, pauseAt)
@@ -293,6 +309,9 @@ package struct GateState: Sendable {
         }
         return queueClass == .interactive ? .granted(.window) : paced(.window, rules, at: now)
     }
+
+    /// The time at which the oldest counted attempt has run for long.
+    var endOfOldestRun: BusTime { runs.first.map { $0.start + ReleaseRules.longRun } ?? .never }
 
     private func siteDelay(of queueClass: QueueClass, at now: BusTime) -> (end: BusTime, reason: SiteDelay)? {
         queueClass == .interactive ? nil : site.delay(at: now)
@@ -338,7 +357,7 @@ package struct GateState: Sendable {
 
     /// Opens the gate when no job waits, unless the server ordered a delay.
     mutating func noteIdle(at now: BusTime) {
-        if phase == .ramping, throttledUntil <= now { (phase, successes) = (.open, 0) }
+        if phase == .ramping, storedBacklogs == 0, throttledUntil <= now { (phase, successes) = (.open, 0) }
     }
 }
 
@@ -395,6 +414,9 @@ struct GateTable: Sendable {
     private var idle = 0
 
     var count: Int { gates.count - free.count }
+
+    /// The gate of a scope and destination; `nil` if there is none.
+    func index(of scope: ConditionIndex, _ destination: String?) -> Int32? { indices[scope]?[destination] }
 
     /// The gate for a job; it is kept until ``release(_:)``.
     mutating func use(_ scope: ConditionIndex, _ destination: String?) -> Int32 {

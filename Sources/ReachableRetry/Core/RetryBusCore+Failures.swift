@@ -188,7 +188,7 @@ extension RetryBusCore {
     /// Records an answer to a job: its path works, and names are found.
     mutating func noteAnswer(to job: JobState) {
         gates[job.gate].noteAnswer(in: job.history.armedScopeEpoch)
-        conditions[Int(job.scope)]?.answers &+= 1
+        conditions[Int(job.scope)]?.noteAnswer(in: job.history.armedScopeEpoch)
     }
 
     /// Returns the fault of a failure, which depends on what happened to the path.

@@ -24,6 +24,7 @@ extension RetryBusCore {
     /// The cost depends on the number of dirty gates and started jobs, not of queued ones. A destination that has its share
     /// comes last.
     mutating func releaseJobs(at now: BusTime) {
+        if !dirtyGates.isEmpty { hasRoomNews = true }
         lendPlaces(at: now)
         while let gate = dirtyGates.popLast() {
             present(gate, at: now)
@@ -123,10 +124,24 @@ extension RetryBusCore {
         return nil
     }
 
+    /// Moves jobs on that something else than their own time held: those that it lets go are a backlog of their gates.
+    mutating func letGo(_ held: some Sequence<JobIndex>, at now: BusTime) {
+        for job in inOrder(held) { advance(job, at: now) }
+        let queued = held.compactMap { job in jobs[Int(job)].flatMap { $0.isQueued ? $0.gate : nil } }
+        for gate in Set(queued) { noteBacklog(at: gate, at: now) }
+    }
+
+    /// Lets the queued jobs of an open gate start in a growing window if they are many.
+    mutating func noteBacklog(at gate: Int32, at now: BusTime) {
+        guard let record = conditions[Int(gates.scope(gate))] else { return }
+        retireLongRuns(of: gate, at: now)
+        gates[gate].noteBacklog(isProven: record.isProven, release.rules)
+    }
+
     /// Makes room for others when attempts have run for long.
     ///
     /// They prove nothing, because dropped packets look the same.
-    private mutating func retireLongRuns(of gate: Int32, at now: BusTime) {
+    mutating func retireLongRuns(of gate: Int32, at now: BusTime) {
         // Captures parts of self, because a call on self would overlap the access to the gate.
         let long = gates[gate].takeLongRuns(at: now) { [jobs, generations] key, attempt in
             guard Int(key.index) < jobs.count, generations[Int(key.index)] == key.generation, let job = jobs[Int(key.index)]

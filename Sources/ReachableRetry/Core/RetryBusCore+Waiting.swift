@@ -353,7 +353,10 @@ extension RetryBusCore {
         if !new.isOpen && (isFirstLook || old.isOpen) { reportWaitOfQueued(of: index, at: now) }
         // For attentive jobs an edge voids the delay, and a loss replaces the timer by a wait.
         let affected = (concernsWaiting ? Array(new.waiting) : []) + (concernsOthers ? Array(new.attentive) : [])
-        for job in inOrder(affected) { advance(job, at: now) }
+        letGo(affected, at: now)
+        if new.isOpen && !old.isOpen {
+            for gate in Array(gates.all(of: index)) { noteBacklog(at: gate, at: now) }
+        }
         if concernsOthers {
             for job in inOrder(new.interruptible) { reconsiderInterruption(job, at: now) }
         }
@@ -403,7 +406,7 @@ extension RetryBusCore {
             }
         }
         if ignoringServerDelays { softenHardDelays(of: scope, at: now) }
-        for job in inOrder(jobs) { advance(job, at: now) }
+        letGo(jobs, at: now)
         releaseJobs(at: now)
         return takeEffects()
     }

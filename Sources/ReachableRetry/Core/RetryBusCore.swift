@@ -45,6 +45,8 @@ package struct RetryBusCore: Sendable {
     private var nextPosition: UInt64 = 0
     var effects: [Effect] = []
     var retryNows: UInt64 = 0
+    /// True if a gate has changed: see ``takeRoomNews()``.
+    var hasRoomNews = false
     /// The number of jobs.
     package private(set) var count = 0
     /// True after the shutdown began, when no job starts.
@@ -139,12 +141,36 @@ package struct RetryBusCore: Sendable {
     private mutating func useGate(_ scope: ConditionIndex, _ destination: String?, at now: BusTime) -> Int32 {
         let known = gates.count
         let gate = gates.use(scope, destination)
-        if gates.count > known, let record = conditions[Int(scope)],
-            record.isUnsteady || record.edgeAt != .past && now <= record.edgeAt + GateState.settlingTime
-        {
+        if gates.count > known, let record = conditions[Int(scope)], isNewGateProbing(record, at: now) {
             noteEdge(at: gate, record, at: now)
         }
         return gate
+    }
+
+    func isNewGateProbing(_ record: ConditionRecord, at now: BusTime) -> Bool {
+        record.isUnsteady || record.edgeAt != .past && now <= record.edgeAt + GateState.settlingTime
+    }
+
+    /// Records that more jobs for a gate are stored elsewhere than were submitted, or that no more are.
+    ///
+    /// They pass the gate as jobs do that wait in its queue. Each call with `true` needs one with `false`.
+    package mutating func setStoredBacklog(
+        _ isThere: Bool, scope: ConditionIndex, destination: String?, at now: BusTime
+    ) -> [Effect] {
+        let gate = useGate(scope, destination, at: now)
+        if isThere {
+            retain(scope)
+            gates[gate].storedBacklogs += 1
+            noteBacklog(at: gate, at: now)
+        } else {
+            gates[gate].storedBacklogs -= 1
+            gates.release(gate)
+            gates.release(gate)
+            release(scope)
+            dirtyGates.append(gate)
+        }
+        releaseJobs(at: now)
+        return takeEffects()
     }
 
     /// Ends a job whose running attempt succeeded.
@@ -280,7 +306,11 @@ package struct RetryBusCore: Sendable {
         if count == 0 { shortage = nil }
     }
 
-    mutating func release(_ condition: ConditionIndex) {
+    /// Keeps a condition for jobs that are stored elsewhere, so that their gates see the edges that come before them.
+    package mutating func retain(_ condition: ConditionIndex) { conditions[Int(condition)]?.uses += 1 }
+
+    /// Ends a use of a condition.
+    package mutating func release(_ condition: ConditionIndex) {
         conditions[Int(condition)]?.uses -= 1
         if conditions[Int(condition)]?.uses == 0 { idle.append(condition) }
     }
@@ -337,7 +367,12 @@ extension RetryBusCore {
     package mutating func resume(_ key: JobKey, by pauser: JobState.Pausers = .owner, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.pausers.contains(pauser) else { return [] }
         jobs[Int(key.index)]?.pausers.remove(pauser)
-        if job.phase != .failed { advance(key.index, at: now) }
+        switch job.phase {
+        case .failed: break
+        case _ where pauser == .owner: letGo([key.index], at: now)
+        // The reader of a job's events asks for each attempt.
+        default: advance(key.index, at: now)
+        }
         releaseJobs(at: now)
         return takeEffects()
     }
@@ -363,7 +398,8 @@ extension RetryBusCore {
                 watchForLosses(key.index)
                 reconsiderInterruption(key.index, at: now)
             }
-        case .waiting, .backingOff: advance(key.index, at: now)
+        case .waiting where job.isQueued: advance(key.index, at: now)
+        case .waiting, .backingOff: letGo([key.index], at: now)
         case .failed: break
         }
         releaseJobs(at: now)

@@ -17,6 +17,10 @@ public struct ReleasePolicy: Hashable, Sendable {
     /// run at a time, then four, and so on. The limit ends when no job waits. An attempt that has run for 5 s makes room for others
     /// and proves nothing. A network failure starts over.
     ///
+    /// Many jobs that something else held start in the same way: those that a condition or ``RetryBus/resume(_:)`` lets go, and
+    /// those of a durable queue that is resumed or has filled up before its worker starts. None of them tries first if an attempt
+    /// was answered since the last reconnect.
+    ///
     /// A delay ordered by a server (``AttemptFailure/Fault/overload(retryAfter:)``) applies to all jobs with that destination. If a
     /// server fails several jobs in a row, one job tries for all, at intervals that grow to 1 min. Jobs without a destination may
     /// use different servers, so their server failures are not counted together.

@@ -19,6 +19,8 @@ struct ExploredQueue: ExplorableWorld {
     struct Setting: Sendable {
         var name: String
         var workers = 2
+        /// The most attempts that run on the bus of each worker.
+        var places = Int.max
         /// The jobs: serial key and earlier crashes.
         var jobs: [(key: String?, crashes: Int)] = [(nil, 0), ("a", 0), ("a", 0)]
         /// False if no attempt whose outcome is unknown may be repeated.
@@ -35,7 +37,7 @@ struct ExploredQueue: ExplorableWorld {
     private var budget: DisturbanceBudget<Disturbance>
 
     init(_ setting: Setting) throws {
-        world = QueueWorld(workers: setting.workers, seed: 1, hasTrail: false)
+        world = QueueWorld(workers: setting.workers, seed: 1, hasTrail: false, places: setting.places)
         budget = DisturbanceBudget(setting.disturbances, most: setting.most)
         for job in setting.jobs {
             try world.push(serialKey: job.key, crashes: job.crashes, isRepeatable: setting.isRepeatable)
@@ -124,10 +126,11 @@ extension QueueWorld {
 
     /// True if something happens at once unless something is late.
     fileprivate var isBusy: Bool {
-        workers.contains { worker in
+        workers.indices.contains { number in
+            let worker = workers[number]
             guard !worker.isStopped, !worker.hasEnded else { return false }
-            return worker.turn != nil
-                || worker.tasks.values.contains { $0.stage == .waiting && (worker.isOpen || $0.isCancelled) }
+            let mayStart = worker.isOpen && hasPlace(number)
+            return worker.turn != nil || worker.tasks.values.contains { $0.stage == .waiting && (mayStart || $0.isCancelled) }
         }
     }
 

@@ -30,6 +30,8 @@ import Testing
         Setting(name: "two crashes", disturbances: [.crash: 2, .failedAttempt: 1]),
         Setting(name: "the end of a lease", disturbances: [.stop: 1, .failedTurn: 1]),
         Setting(name: "late turns and starts", disturbances: [.lateness: 2, .failedTurn: 1]),
+        Setting(
+            name: "one place on each bus, and late turns and starts", places: 1, disturbances: [.lateness: 2, .failedAttempt: 1]),
         Setting(name: "two requests to cancel", disturbances: [.cancel: 2, .crash: 1]),
         Setting(name: "two lost networks", disturbances: [.lostNetwork: 2, .failedAttempt: 1]),
         Setting(name: "a clock step", disturbances: [.clock: 1, .reboot: 1, .suspension: 1, .failedAttempt: 1]),

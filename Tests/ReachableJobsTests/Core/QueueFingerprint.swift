@@ -200,6 +200,13 @@ struct QueueFingerprint: Hashable {
                 crashes(held.claimed.job.counters)
             }
             bytes.append(255)
+            for wait in core.waits where core.held[wait.ticket.id]?.phase == .waiting {
+                ticket(wait.ticket)
+                age(wait.since, most: .seconds(1))
+            }
+            flags(core.lacksRoom, core.heldLanes.isEmpty, core.backlogs.isEmpty, core.isNew)
+            left(core.roomAt)
+            left(core.stalled.values.max() ?? .past)
             tickets(core.leaving)
             number(core.lanes.count)
             number(Int(core.lastKnownLane))

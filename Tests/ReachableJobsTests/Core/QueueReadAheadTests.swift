@@ -23,7 +23,7 @@ struct QueueReadAheadTests {
         }
 
         mutating func send(_ event: QueueCore.Event) {
-            for effect in core.handle(event, at: BusTime(nanoseconds: 0)) {
+            for effect in core.handle(event, at: BusTime(nanoseconds: 0), room: { (Room(), $0.map { _ in Room() }) }) {
                 switch effect {
                 case .turn(let turn): turns.append(turn)
                 case .run(let claimed): waiting.append(claimed.ticket)

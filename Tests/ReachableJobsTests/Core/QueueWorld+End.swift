@@ -24,7 +24,10 @@ extension QueueWorld {
     private func checkThatNoJobIsForgotten() throws {
         let isReserved = workers.contains { $0.tasks.values.contains { Crashes.runsAlone($0.claimed.job.counters) } }
         for worker in workers {
-            guard !worker.isFailing, !worker.isShuttingDown, !isReserved, worker.tasks.count < Self.window else { continue }
+            let most = min(Self.window, places)
+            guard !worker.isFailing, !worker.isShuttingDown, !isReserved, worker.tasks.count < most else { continue }
+            // It claims again a moment after it gave jobs back.
+            guard worker.core.stalled.values.allSatisfy({ $0.nanoseconds <= now }) else { continue }
             for (number, id) in ids.enumerated() {
                 guard row(id)?.state == .available, let job = job(id), !job.isBlocked else { continue }
                 if let soft = job.softDelay, soft.until > store.now, !(worker.edge.map { $0 > soft.since } ?? false) { continue }

@@ -66,7 +66,7 @@ extension QueueWorld {
         guard !worker.isStopped, !worker.hasEnded else { return [] }
         let ready = worker.tasks.filter { _, task in
             switch task.stage {
-            case .waiting: task.isCancelled || worker.isOpen
+            case .waiting: task.isCancelled || worker.isOpen && hasPlace(number)
             case .asking: false
             case .running: true
             }

@@ -45,6 +45,7 @@ struct QueueWorld {
         /// The store's time of the last reconnect.
         var edge: StoreInstant?
         var followed: Set<QueueCore.Reach> = []
+        var backlogs: Set<QueueCore.Gate> = []
     }
 
     /// The note after which only the steps of ``finish()`` follow.
@@ -79,10 +80,12 @@ struct QueueWorld {
     private(set) var trail: [String] = []
 
     private let hasTrail: Bool
+    /// The most attempts that run on the bus of each worker.
+    let places: Int
 
     /// - Parameter hasTrail: Whether steps are written down; an exploration knows them.
-    init(workers count: Int, seed: UInt64, hasTrail: Bool = true) {
-        self.hasTrail = hasTrail
+    init(workers count: Int, seed: UInt64, hasTrail: Bool = true, places: Int = .max) {
+        (self.hasTrail, self.places) = (hasTrail, places)
         generator = SplitMix64(seed: seed)
         for _ in 0..<count { workers.append(Worker(core: Self.core())) }
     }
@@ -91,7 +94,8 @@ struct QueueWorld {
     static let window = 2
 
     private static func core() -> QueueCore {
-        var core = QueueCore(window: window, readAhead: window)
+        // Times are whole seconds here.
+        var core = QueueCore(window: window, readAhead: window, patience: .seconds(1))
         core.register(QueueCore.Kind(versions: [1], limit: nil, maxAttempts: nil), name: "kind")
         return core
     }
@@ -252,7 +256,7 @@ struct QueueWorld {
             if task.isCancelled {
                 workers[number].tasks[ticket] = nil
                 try send(.withdrawn(ticket), to: number)
-            } else if workers[number].isOpen {
+            } else if workers[number].isOpen, hasPlace(number) {
                 workers[number].tasks[ticket]?.stage = .asking
                 try send(.wantsStart(ticket), to: number)
             }
@@ -272,6 +276,9 @@ struct QueueWorld {
             }
         }
     }
+
+    /// True if the bus of a worker can start one more attempt.
+    func hasPlace(_ number: Int) -> Bool { workers[number].tasks.values.count { $0.stage != .waiting } < places }
 
     /// Opens or closes the network of a worker.
     mutating func setOpen(_ isOpen: Bool, of number: Int) throws {
@@ -365,7 +372,10 @@ struct QueueWorld {
 
     private mutating func send(_ event: QueueCore.Event, to number: Int) throws {
         guard !workers[number].isStopped, !workers[number].hasEnded else { return }
-        for effect in workers[number].core.handle(event, at: busTime) { try take(effect, number) }
+        let running = workers[number].tasks.values.count { $0.stage != .waiting }
+        let room = Room(count: places == .max ? .max : places - running)
+        let effects = workers[number].core.handle(event, at: busTime) { lanes in (room, lanes.map { _ in Room() }) }
+        for effect in effects { try take(effect, number) }
     }
 
     private mutating func take(_ effect: QueueCore.Effect, _ number: Int) throws {
@@ -381,18 +391,26 @@ struct QueueWorld {
             if isBesideALonelyOne || Crashes.runsAlone(claimed.job.counters) && !others.isEmpty {
                 throw Broken(description: "a job that ended its process thrice does not run alone")
             }
+            if workers[number].tasks.values.count(where: { !$0.isCancelled }) >= places {
+                throw Broken(description: "a worker claims more jobs than its bus can start")
+            }
             workers[number].tasks[claimed.ticket] = RunningTask(claimed: claimed)
         case .cancel(let ticket): workers[number].tasks[ticket]?.isCancelled = true
         case .permit(let ticket, let mayStart): try permit(ticket, mayStart, number)
         case .follow(let reach):
             workers[number].followed.insert(reach)
             try send(.reach(reach, isOpen: workers[number].isOpen, isEdge: false), to: number)
+        case .backlog(let gate, let isThere):
+            let isNews =
+                isThere ? workers[number].backlogs.insert(gate).inserted : workers[number].backlogs.remove(gate) != nil
+            if !isNews { throw Broken(description: "a gate hears twice of a backlog") }
         case .wake(let time): workers[number].wakeAt = time
         case .ended(let cut):
             if !cut.allSatisfy(ids.contains) { throw Broken(description: "an unknown job was cut") }
             if workers[number].tasks.values.contains(where: { !$0.isCancelled }) {
                 throw Broken(description: "a worker ends while its jobs run")
             }
+            if !workers[number].backlogs.isEmpty { throw Broken(description: "a gate waits for jobs of a worker that has ended") }
             workers[number].hasEnded = true
         case .storeFails(let error): workers[number].isFailing = error != nil
         case .refused(let ticket):

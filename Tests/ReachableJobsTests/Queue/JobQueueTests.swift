@@ -440,6 +440,7 @@ import Testing
                 try await clock.sleep(for: .seconds(1))
             }
             let running = world.start { await process.queue.run() }
+            await world.settle()
             for file in ["a", "b", "c"] { try await process.queue.push(Upload(file)) }
             await world.settle()
             #expect(process.log.all == ["a 1", "b 1"])
@@ -564,6 +565,7 @@ import Testing
             }
             let (first, second) = (Process(world, store, maxConcurrent: 1, sleep), Process(world, store, maxConcurrent: 1, sleep))
             let runs = [first, second].map { process in world.start { await process.queue.run() } }
+            await world.settle()
             for file in ["a", "b", "c", "d"] { try await first.queue.push(Upload(file)) }
             await world.settle()
             #expect(first.log.all.count == 1 && second.log.all.count == 1)

@@ -133,7 +133,7 @@ import Testing
             #expect(
                 try await Self.words(queue) == [
                     "attempt 1 is running", "attempt 1 is running",
-                    "waits for its turn: 2 attempts run, as many as the bus allows",
+                    "waits for its turn: the worker has claimed as many jobs as it may",
                 ])
         }
     }

@@ -58,8 +58,10 @@ import Testing
             #expect(scenario.bus.pending.allSatisfy { $0.state == .waiting })
             await scenario.advance(to: .milliseconds(1099))
             #expect(scenario.starts("failed") == [0] && scenario.starts("new").isEmpty)
-            await scenario.advance(to: .milliseconds(1100))
-            #expect(scenario.starts("failed") == [0, 1.1] && scenario.starts("new") == [1.1])
+            await scenario.advance(to: .milliseconds(1200))
+            // Under the gate one of them tries first, because no attempt was answered.
+            let second = release == .immediate ? 1.1 : 1.2
+            #expect(scenario.starts("failed") == [0, 1.1] && scenario.starts("new") == [second])
         }
     }
 

@@ -75,6 +75,7 @@ struct CoreFingerprint: Hashable {
             guard world.isOfInterest(scope: index) else { return bytes.append(254) }
             flags(world.scopes[index].isUp, world.scopes[index].isFinished)
             if let epochs = world.setting.epochs { number(epochs - world.scopes[index].epoch) }
+            if world.hasCanaries { flags(world.core.conditions[index]?.isProven == true) }
             // Future gates of this scope read the time of its last edge.
             let isGateless = (world.jobs.count..<world.setting.jobs.count).contains { job in
                 world.scope(job) == index && !world.gates[world.places[job]].exists

@@ -40,7 +40,7 @@ extension CoreOracle {
     mutating func setPaused(_ isPaused: Bool, _ index: Int) {
         guard jobs[index].isPaused != isPaused else { return }
         jobs[index].isPaused = isPaused
-        if jobs[index].state != .failed { advance(index) }
+        if jobs[index].state != .failed { isPaused ? advance(index) : letGo([index]) }
         releaseJobs()
     }
 
@@ -48,7 +48,7 @@ extension CoreOracle {
         let missed = epoch(jobs[index]) &- jobs[index].armedEpoch
         jobs[index].extras = extras
         jobs[index].armedEpoch = epoch(jobs[index]) &- missed
-        if jobs[index].state == .parked { advance(index) }
+        if jobs[index].state == .parked { letGo([index]) }
         reconsiderInterruption(index)
         releaseJobs()
     }
@@ -122,10 +122,10 @@ extension CoreOracle {
             noteRetryNow(gate)
             dirtyGates.insert(gate)
         }
-        for job in inOrder(living)
-        where jobs[job].place != .queued && (scope == nil || jobs[job].scope == scope) && jobs[job].state == .parked {
-            advance(job)
-        }
+        letGo(
+            living.filter {
+                jobs[$0].place != .queued && (scope == nil || jobs[$0].scope == scope) && jobs[$0].state == .parked
+            })
         releaseJobs()
     }
 
@@ -155,11 +155,13 @@ extension CoreOracle {
         }
         let isLoss = !new.isOpen && (isTurned || new.level.isKnown != old.level.isKnown)
         let hasBecomeHopeless = new.isHopeless && !old.isHopeless
-        for job in inOrder(living) {
-            // Ends every job that needs it, including a failed one before its delay is known.
-            let isEnded = hasBecomeHopeless && jobs[job].extras.contains(index)
-            if isEnded || isConcerned(jobs[job], by: index, isLoss: isLoss) { advance(job) }
-        }
+        letGo(
+            living.filter { job in
+                // Ends every job that needs it, including a failed one before its delay is known.
+                let isEnded = hasBecomeHopeless && jobs[job].extras.contains(index)
+                return isEnded || isConcerned(jobs[job], by: index, isLoss: isLoss)
+            })
+        for gate in gates.indices where gates[gate].scope == index && isTurned && new.isOpen { noteBacklog(gate) }
         for job in inOrder(living) { reconsiderInterruption(job) }
         releaseJobs()
     }

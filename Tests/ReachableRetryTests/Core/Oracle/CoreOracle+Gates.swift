@@ -47,6 +47,25 @@ extension CoreOracle {
         (gates[gate].isUnsteady, gates[gate].spreadUntil) = (false, .past)
     }
 
+    /// Moves jobs on, in order; those that begin to queue were let go, and do not start all at once.
+    mutating func letGo(_ held: [Int]) {
+        let free = held.filter { jobs[$0].place != .queued }
+        for job in inOrder(held) { advance(job) }
+        for job in free where jobs[job].place == .queued { noteBacklog(jobs[job].gate) }
+    }
+
+    /// Lets queued jobs go in steps if more of them would run than the last good window, or more than one on a path unproved.
+    mutating func noteBacklog(_ gate: Int) {
+        retireLongRuns(gate)
+        let waiting = queue(gate, \.isGated).count
+        guard release.hasCanaries, gates[gate].phase == .open, waiting > 0 else { return }
+        let isProven = conditions[gates[gate].scope].answeredIn == conditions[gates[gate].scope].epoch
+        let width = min(gates[gate].width, release.maxInFlight)
+        let counting = counted(gate).filter { jobs[$0].pass != .bypass || jobs[$0].round != gates[gate].round }
+        guard counting.count + waiting > (isProven ? width : 1) else { return }
+        (gates[gate].phase, gates[gate].width, gates[gate].passed) = (isProven ? .ramping : .probing, width, 0)
+    }
+
     mutating func noteStart(_ index: Int) {
         let job = jobs[index]
         guard job.isGated else { return }
@@ -59,6 +78,7 @@ extension CoreOracle {
     mutating func noteAnswer(_ index: Int) {
         let job = jobs[index]
         conditions[job.scope].answers += 1
+        conditions[job.scope].answeredIn = job.armedScopeEpoch
         gates[job.gate].reachedIn = job.armedScopeEpoch
     }
 

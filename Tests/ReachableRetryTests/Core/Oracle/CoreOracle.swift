@@ -20,8 +20,9 @@ struct CoreOracle {
         /// The time of the last change between open and closed.
         var since = BusTime.start
         var retryNows = 0
-        /// The number of answers to its jobs.
+        /// The number of answers to its jobs, and the epoch in which the last answered attempt started.
         var answers = 0
+        var answeredIn: UInt64?
 
         init(_ level: Level, isReachability: Bool, unknownUntil: BusTime) {
             self.level = level

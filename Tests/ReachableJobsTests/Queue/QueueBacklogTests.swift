@@ -1,0 +1,197 @@
+import Reachability
+import ReachabilityTesting
+import ReachableJobs
+import ReachableRetry
+import Synchronization
+import Testing
+
+/// Many stored jobs that something has held: they pass the gate in steps, whatever it was.
+@Suite(.timeLimit(.minutes(10))) struct QueueBacklogTests {
+    private struct Send: JobParameters {
+        static let jobName = "send"
+        var scope = Where.internet
+        var destination: String?
+        var options: DurableOptions { DurableOptions(to: scope.scope, destination: destination) }
+
+        enum Where: String, Codable {
+            case internet, host
+            var scope: Scope { self == .internet ? .internet : .host("192.0.2.7") }
+        }
+    }
+
+    /// The attempts of a test.
+    private final class Crowd: Sendable {
+        struct Counts: Equatable {
+            var started = 0
+            var running = 0
+            var most = 0
+            var succeeded = 0
+        }
+
+        private let counts = Mutex<[String: Counts]>([:])
+        let clock: WorldClock
+
+        init(_ clock: WorldClock) { self.clock = clock }
+
+        subscript(destination: String) -> Counts { counts.withLock { $0[destination] ?? Counts() } }
+
+        func attempt(_ destination: String) async throws {
+            counts.withLock { counts in
+                var old = counts[destination] ?? Counts()
+                (old.started, old.running) = (old.started + 1, old.running + 1)
+                old.most = max(old.most, old.running)
+                counts[destination] = old
+            }
+            try await clock.sleep(for: .milliseconds(100))
+            counts.withLock { counts in
+                counts[destination]?.running -= 1
+                counts[destination]?.succeeded += 1
+            }
+        }
+    }
+
+    private static let count = 1000
+
+    private func inWorld(_ body: @escaping @Sendable (TestWorld, Crowd) async throws -> Void) async throws {
+        var configuration = RetryBus.Configuration()
+        configuration.releasePolicy = .gated(jitter: false)
+        try await TestWorld(busConfiguration: configuration).run { world in try await body(world, Crowd(world.clock)) }
+    }
+
+    private func queue(_ world: TestWorld, _ crowd: Crowd, conditions: [Condition] = []) -> JobQueue {
+        let queue = JobQueue(world.store, bus: world.bus)
+        queue.registerJob(parameters: Send.self, conditions: conditions) { send, _ in
+            try await crowd.attempt(send.destination ?? "-")
+        }
+        return queue
+    }
+
+    private func push(_ queue: JobQueue, _ job: Send = Send()) async throws {
+        try await queue.push([Send](repeating: job, count: Self.count))
+    }
+
+    /// Checks that the jobs start in steps, the first of them now.
+    private func expectSteps(_ world: TestWorld, _ crowd: Crowd, _ steps: [Int], of destination: String = "-") async {
+        await world.settle()
+        var running = [crowd[destination].running]
+        while running.count < steps.count {
+            await world.clock.advance(by: .milliseconds(100))
+            running.append(crowd[destination].running)
+        }
+        #expect(running == steps)
+        await world.clock.advance(by: .seconds(100))
+        #expect(crowd[destination].succeeded >= Self.count && crowd[destination].most == 16)
+    }
+
+    @Test(arguments: ["internet", "host"], ["-", "server"])
+    func firstReconnectOfAScopeLetsOneJobGo(scope: String, destination: String) async throws {
+        try await inWorld { world, crowd in
+            let queue = queue(world, crowd)
+            let running = world.start { await queue.run() }
+            try world.network.pull("eth0")
+            let scope = try #require(Send.Where(rawValue: scope))
+            try await push(queue, Send(scope: scope, destination: destination == "-" ? nil : destination))
+            await world.clock.advance(by: .seconds(60))
+            #expect(crowd[destination].started == 0)
+            try world.network.plug("eth0")
+            await expectSteps(world, crowd, [1, 2, 4, 8, 16, 16], of: destination)
+            running.cancel()
+            await running.value
+            #expect(world.bus.usage == [0, 0, 0, 0, 0])
+        }
+    }
+
+    @Test func aWorkerThatStartsOfflineLetsOneJobGoFirst() async throws {
+        try await inWorld { world, crowd in
+            let queue = queue(world, crowd)
+            try await push(queue)
+            try world.network.pull("eth0")
+            let running = world.start { await queue.run() }
+            await world.clock.advance(by: .seconds(60))
+            try world.network.plug("eth0")
+            await expectSteps(world, crowd, [1, 2, 4, 8, 16, 16])
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func aStartWithAFullQueueLetsOneJobGoFirst() async throws {
+        try await inWorld { world, crowd in
+            let queue = queue(world, crowd)
+            try await push(queue)
+            let running = world.start { await queue.run() }
+            await expectSteps(world, crowd, [1, 2, 4, 8, 16, 16])
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test func eachDestinationHasItsFirstJob() async throws {
+        try await inWorld { world, crowd in
+            let queue = queue(world, crowd)
+            let running = world.start { await queue.run() }
+            try world.network.pull("eth0")
+            for destination in ["a", "b"] {
+                try await queue.push([Send](repeating: Send(destination: destination), count: 40))
+            }
+            await world.settle()
+            try world.network.plug("eth0")
+            await world.settle()
+            #expect(crowd["a"].started == 1 && crowd["b"].started <= 1)
+            await world.clock.advance(by: .seconds(100))
+            for destination in ["a", "b"] { #expect(crowd[destination].succeeded == 40 && crowd[destination].most <= 16) }
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test(arguments: [false, true]) func aResumedQueueStartsInSteps(isProven: Bool) async throws {
+        try await inWorld { world, crowd in
+            let queue = queue(world, crowd)
+            let running = world.start { await queue.run() }
+            if isProven { try await queue.push(Send()) }
+            await world.clock.advance(by: .seconds(60))
+            try await queue.pause()
+            await world.settle()
+            try await push(queue)
+            await world.clock.advance(by: .seconds(60))
+            try await queue.resume()
+            await expectSteps(world, crowd, isProven ? [2, 4, 8, 16, 16] : [1, 2, 4, 8, 16, 16])
+            running.cancel()
+            await running.value
+        }
+    }
+
+    @Test(arguments: [false, true]) func aConditionLetsJobsGoInSteps(isProven: Bool) async throws {
+        try await inWorld { world, crowd in
+            let power = ConditionSource("power", isSatisfied: isProven)
+            let queue = queue(world, crowd, conditions: [power.condition])
+            let running = world.start { await queue.run() }
+            if isProven { try await queue.push(Send()) }
+            await world.clock.advance(by: .seconds(60))
+            power.set(false)
+            try await push(queue)
+            await world.clock.advance(by: .seconds(60))
+            power.set(true)
+            await expectSteps(world, crowd, isProven ? [2, 4, 8, 16, 16] : [1, 2, 4, 8, 16, 16])
+            running.cancel()
+            await running.value
+        }
+    }
+
+    /// On a network that works nothing was held.
+    @Test func jobsThatArePushedOnlineStartAtOnce() async throws {
+        try await inWorld { world, crowd in
+            let queue = queue(world, crowd)
+            let running = world.start { await queue.run() }
+            try await queue.push(Send())
+            await world.clock.advance(by: .seconds(60))
+            try await queue.push([Send](repeating: Send(), count: 40))
+            await world.settle()
+            #expect(crowd["-"].running == 40)
+            await world.clock.advance(by: .seconds(60))
+            running.cancel()
+            await running.value
+        }
+    }
+}
