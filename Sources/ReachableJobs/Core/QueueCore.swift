@@ -500,10 +500,10 @@ struct QueueCore: Sendable {
         stalled = stalled.filter { $0.value > now }
         (lacksRoom, roomAt) = (!stalled.isEmpty, stalled.values.min() ?? .never)
         let most = isReserved ? 0 : min(window - held.count, ahead - waitingCount)
-        let open = most > 0 || mayHaveNewLanes ? openLanes : []
-        if !open.isEmpty {
-            let (places, rooms) = ask(open.map { ($0, heldLanes.contains($0.id)) })
-            let (total, isLimited) = addLanes(zip(open, rooms), to: &request, at: now)
+        let usable = most > 0 || mayHaveNewLanes ? openLanes : []
+        if !usable.isEmpty {
+            let (places, rooms) = ask(usable.map { ($0, heldLanes.contains($0.id)) })
+            let (total, isLimited) = addLanes(zip(usable, rooms), to: &request, at: now)
             request.limit = min(most, total)
             // The bus counts only the jobs that run.
             if places.count < .max { request.limit = min(request.limit, places.count - waitingCount) }

@@ -308,7 +308,11 @@ public final class JobQueue: Sendable {
     }
 
     /// Pauses the queue for all workers, until ``resume()``; running attempts go on.
-    public func pause() async throws(JobStoreError) { try await store.setPaused(true, queue: configuration.name) }
+    public func pause() async throws(JobStoreError) {
+        try await store.setPaused(true, queue: configuration.name)
+        // A store need not hint at a change that brings no work.
+        worker?.look()
+    }
 
     /// Resumes the queue.
     public func resume() async throws(JobStoreError) { try await store.setPaused(false, queue: configuration.name) }

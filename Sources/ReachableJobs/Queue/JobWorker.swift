@@ -192,6 +192,9 @@ final class JobWorker: Sendable {
         end(cut: cut)
     }
 
+    /// Looks at the store as after a hint.
+    func look() { send(.hint) }
+
     /// Gives an event to the core.
     ///
     /// - Parameter change: A change of the state that goes before it.

@@ -135,17 +135,31 @@ import Testing
         }
     }
 
-    /// A job of the program itself leaves its place to a stored one.
+    @Test func pauseGivesClaimedJobsBackAtOnce() async throws {
+        try await inWorld(maxConcurrent: nil, release: .gated(spread: .seconds(3600), jitter: false)) { world in
+            let worker = Worker(world)
+            try world.network.pull("eth0")
+            try await worker.queue.push([Work](repeating: Work(isBulk: true), count: 40))
+            await world.settle()
+            try world.network.plug("eth0")
+            await world.settle()
+            try await worker.queue.pause()
+            await world.settle()
+            #expect(try await claimed(worker.queue) == 0)
+        }
+    }
+
+    /// A job of the program itself leaves its place to a stored one, after a heartbeat that had no room to claim.
     @Test func roomThatAnotherJobLeavesIsUsedAtOnce() async throws {
         try await inWorld(maxConcurrent: 1) { world in
             let worker = Worker(world)
             await world.settle()
             let direct = worker.process.start { [bus = worker.process.bus, clock = world.clock] in
-                try await bus.retry { _ in try await clock.sleep(for: .seconds(5)) }
+                try await bus.retry { _ in try await clock.sleep(for: .seconds(15)) }
             }
             await world.settle()
             try await worker.queue.push(Work())
-            await world.clock.advance(by: .milliseconds(4999))
+            await world.clock.advance(by: .milliseconds(14_999))
             #expect(try await claimed(worker.queue) == 0)
             await world.clock.advance(by: .milliseconds(1))
             #expect(worker.started.all.count == 1)
