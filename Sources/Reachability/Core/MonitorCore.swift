@@ -482,7 +482,7 @@ package struct MonitorCore: Sendable {
     /// Returns the gateways of all paths, those that failed and may answer again, and earlier ones; `nil` if the last call returned
     /// them, too.
     ///
-    /// A path that comes and goes with its gateway must not make the source watch anew each time: that costs more than a verdict.
+    /// A path that comes and goes with its gateway must not change what the source watches: that costs more than a verdict.
     package mutating func takeNewGateways() -> Set<IPAddress>? {
         var current: Set<IPAddress> = failedGateways
         for place in scopes.values.indices {
