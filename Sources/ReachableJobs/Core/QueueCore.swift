@@ -553,7 +553,11 @@ struct QueueCore: Sendable {
             // Lanes of one gate share its room.
             total[gate] = count
         }
-        return (total.values.reduce(0) { $0.addingReportingOverflow($1).overflow ? .max : $0 + $1 }, isLimited)
+        let sum = total.values.reduce(0) { sum, count in
+            let (new, overflow) = sum.addingReportingOverflow(count)
+            return overflow ? .max : new
+        }
+        return (sum, isLimited)
     }
 
     private mutating func finishTurn(_ reply: StoreTurn.Reply, _ error: JobStoreError?, at now: BusTime) {
@@ -655,7 +659,7 @@ struct QueueCore: Sendable {
     private mutating func forget(_ gone: Set<Lane.ID>) {
         lanes.removeAll { gone.contains($0.id) }
         heldLanes.subtract(gone)
-        for reach in followed.subtracting(lanes.map { Reach(kind: $0.kind, scope: $0.scope) }) {
+        for reach in followed.subtracting(lanes.map(reach(of:))) {
             followed.remove(reach)
             open.remove(reach)
             edges[reach] = nil
@@ -722,8 +726,8 @@ struct QueueCore: Sendable {
         if case .draining(let end) = stage { add(end) }
         add(retryAt)
         if let first = waits.first { add(first.since + patience) }
-        if turn == nil, retryAt <= now, worker != nil, !isDraining { add(roomAt) }
         if turn == nil, retryAt <= now {
+            if worker != nil, !isDraining { add(roomAt) }
             if !open.isEmpty { add(nextDue) }
             add(nextDeadline)
             if worker != nil { add(nextPrune) }

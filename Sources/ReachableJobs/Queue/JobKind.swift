@@ -35,7 +35,7 @@ struct JobKind: Sendable {
     var rules: QueueCore.Kind {
         QueueCore.Kind(
             versions: versions, limit: maxConcurrent, maxAttempts: policy.rules.maxAttempts,
-            isGated: waitsForNetwork && !policy.rules.bypassesGate)
+            isGated: policy.rules.isGated)
     }
 
     init<Parameters: JobParameters>(
@@ -71,5 +71,5 @@ struct JobKind: Sendable {
     func isReadAtOnce(_ job: DurableJob) -> Bool { isPlain && job.version == version && job.payload.count <= 4096 }
 
     /// True if the kind's jobs wait for the network.
-    var waitsForNetwork: Bool { if case .wait = policy.rules.connectivity { true } else { false } }
+    var waitsForNetwork: Bool { policy.rules.waitsForScope }
 }

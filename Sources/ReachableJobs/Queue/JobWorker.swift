@@ -25,8 +25,6 @@ final class JobWorker: Sendable {
 
     fileprivate struct State {
         var core: QueueCore
-        /// Asks the bus, whose lock is taken inside of this one, and never the other way round.
-        let room: @Sendable ([(lane: Lane, isBacklog: Bool)]) -> (places: Room, rooms: [Room])
         var now = BusTime.past
         var outbox: [QueueCore.Effect] = []
         /// The jobs whose tasks have ended since the loop last looked.
@@ -75,7 +73,6 @@ final class JobWorker: Sendable {
     private let instruments: QueueInstruments?
     private let publish: @Sendable (JobQueueEvent) -> Void
     private let state: Mutex<State>
-    private let watcher: RoomWatcher
     private let signals: AsyncStream<Void>
     private let signal: AsyncStream<Void>.Continuation
 
@@ -88,9 +85,7 @@ final class JobWorker: Sendable {
         var core = QueueCore(window: configuration.window)
         core.endsWhenIdle = endsWhenIdle
         for kind in kinds.values { core.register(kind.rules, name: kind.name) }
-        let watcher = RoomWatcher()
-        self.watcher = watcher
-        state = Mutex(State(core: core) { [kinds] lanes in watcher.room(for: lanes, on: bus, kinds) })
+        state = Mutex(State(core: core))
         (signals, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
@@ -141,7 +136,6 @@ final class JobWorker: Sendable {
         var tasks: [JobTicket: Task<Void, Never>] = [:]
         // Turns only: the loop still ends attempts while the store's executor waits for a lock. A test's world keeps all its tasks.
         let executor = bus.configuration.executor == nil ? store.executor : nil
-        watcher.setWorker(self)
         await withDiscardingTaskGroup { group in
             let changes = store.changes()
             group.addTask { [self] in for await _ in changes { send(.hint) } }
@@ -187,7 +181,7 @@ final class JobWorker: Sendable {
         let (ways, cancelTimer, worker) = state.withLock { ($0.ways, $0.cancelTimer, $0.report.worker) }
         cancelTimer?()
         instruments?.workerEnded(worker)
-        bus.forgetRoom(of: watcher)
+        bus.forgetRoom(of: self)
         for (reach, way) in ways { forget(way, reach) }
         end(cut: cut)
     }
@@ -198,15 +192,25 @@ final class JobWorker: Sendable {
     /// Gives an event to the core.
     ///
     /// - Parameter change: A change of the state that goes before it.
-    fileprivate func send(_ event: QueueCore.Event, after change: (inout State) -> Void = { _ in }) {
+    private func send(_ event: QueueCore.Event, after change: (inout State) -> Void = { _ in }) {
         let reading = bus.clock.now()
         let hasEffects = state.withLock { state in
             change(&state)
-            state.handle(event, at: reading)
+            state.handle(event, at: reading, room)
             return !state.outbox.isEmpty || state.idling.needsLook
         }
         // While a turn is under way most events have none, and a wake-up costs more than they do.
         if hasEffects { signal.yield() }
+    }
+
+    /// Asks the bus for room, under the lock of the state: the bus's is taken inside of it, and never the other way round.
+    private func room(for lanes: [(lane: Lane, isBacklog: Bool)]) -> (places: Room, rooms: [Room]) {
+        let jobs = lanes.map { lane, isBacklog in
+            RetryBus.StoredJobs(
+                rules: (kinds[lane.kind]?.policy ?? .default).rules, scope: ScopeText.scope(from: lane.scope) ?? .internet,
+                destination: lane.destination, isBacklog: isBacklog)
+        }
+        return bus.room(for: jobs, owner: self) { [weak self] in self?.send(.room) }
     }
 
     // MARK: - The store
@@ -379,7 +383,7 @@ final class JobWorker: Sendable {
         state.withLock { state in
             guard state.idling.isIdle, state.idling.number == number else { return }
             state.idling.rest = rest
-            state.handle(.shutDown(drainEnd: now), at: now)
+            state.handle(.shutDown(drainEnd: now), at: now, room)
         }
         signal.yield()
     }
@@ -490,39 +494,14 @@ final class JobWorker: Sendable {
             let isNews = way.epoch == nil || isEdge || way.isOpen != isOpen
             (way.epoch, way.isOpen) = (epoch, isOpen)
             state.ways[reach] = way
-            if isNews { state.handle(.reach(reach, isOpen: isOpen, isEdge: isEdge), at: reading) }
+            if isNews { state.handle(.reach(reach, isOpen: isOpen, isEdge: isEdge), at: reading, room) }
         }
         signal.yield()
     }
 }
 
-/// Asks the bus for room, and tells the worker when there may be more.
-private final class RoomWatcher: Sendable {
-    private struct WeakWorker {
-        weak var worker: JobWorker?
-    }
-
-    private let target = Mutex(WeakWorker())
-
-    func setWorker(_ worker: JobWorker) { target.withLock { $0.worker = worker } }
-
-    func room(
-        for lanes: [(lane: Lane, isBacklog: Bool)], on bus: RetryBus, _ kinds: [String: JobKind]
-    ) -> (places: Room, rooms: [Room]) {
-        let jobs = lanes.map { lane, isBacklog in
-            RetryBus.StoredJobs(
-                rules: (kinds[lane.kind]?.policy ?? .default).rules, scope: ScopeText.scope(from: lane.scope) ?? .internet,
-                destination: lane.destination, isBacklog: isBacklog)
-        }
-        return bus.room(for: jobs, owner: self) { [weak self] in
-            let worker = self?.target.withLock { $0.worker }
-            worker?.send(.room)
-        }
-    }
-}
-
 extension JobWorker.State {
-    mutating func handle(_ event: QueueCore.Event, at reading: BusTime) {
+    mutating func handle(_ event: QueueCore.Event, at reading: BusTime, _ room: QueueCore.AskRoom) {
         // Readings of several threads may overtake each other.
         now = max(now, reading)
         outbox += core.handle(event, at: now, room: room)

@@ -5,16 +5,21 @@ internal import Synchronization
 extension RetryBus {
     /// Submits a job.
     func submit(_ request: JobRequest) throws(RetryError) -> JobHandle {
-        // The monitor has a lock of its own, so its condition is made outside of the bus's lock, and only for a scope that the bus
-        // does not follow. A scope may lose its last job at any moment, hence the loop.
-        var made: Condition?
         let trace = JobTrace(request, configuration, at: clock.now())
+        let result = following(request.scope) { made, stage in submit(request, made, stage, trace) }
+        if case .failure = result { trace?.reject() }
+        return try result.get()
+    }
+
+    /// Calls a body that needs a scope's condition, until it returns a value.
+    ///
+    /// The monitor has a lock of its own, so its condition is made outside of the bus's lock, and only for a scope that the bus
+    /// does not follow. A scope may lose its last job at any moment, hence the loop.
+    private func following<Value>(_ scope: Scope, _ body: (_ made: Condition?, ReachabilityMonitor.Stage) -> Value?) -> Value {
+        var made: Condition?
         while true {
-            if let result = submit(request, made, monitor.stage, trace) {
-                if case .failure = result { trace?.reject() }
-                return try result.get()
-            }
-            made = monitor.condition(for: request.scope)
+            if let value = body(made, monitor.stage) { return value }
+            made = monitor.condition(for: scope)
         }
     }
 
@@ -124,17 +129,14 @@ extension RetryBus {
 
     /// Changes the state with the index of a scope, which is followed at least until then.
     private func withIndex(of scope: Scope, _ body: (inout State, ConditionIndex, BusTime) -> [Effect]) {
-        var made: Condition?
-        var isDone = false
-        while true {
-            let stage = monitor.stage
+        following(scope) { made, stage in
+            var isDone: Void?
             change { state, now in
                 guard let index = state.index(of: scope, made, self, stage, at: now) else { return [] }
-                isDone = true
+                isDone = ()
                 return state.refresh(index, at: now) + body(&state, index, now)
             }
-            if isDone { return }
-            made = monitor.condition(for: scope)
+            return isDone
         }
     }
 

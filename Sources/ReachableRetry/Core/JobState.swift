@@ -141,7 +141,7 @@ package struct JobState: Sendable {
     }
 
     /// True if it waits for its scope.
-    var waitsForScope: Bool { if case .wait = rules.connectivity { true } else { false } }
+    var waitsForScope: Bool { rules.waitsForScope }
 
     /// True if its scope's edges end delays.
     var heedsScope: Bool { rules.connectivity != .ignore }

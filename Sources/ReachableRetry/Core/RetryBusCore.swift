@@ -129,7 +129,7 @@ package struct RetryBusCore: Sendable {
         if !lenders.isEmpty { jobs[Int(index)]?.history.lenders = lenders }
         if hasEventReader { jobs[Int(index)]?.history.hasEventReader = true }
         count += 1
-        for condition in CollectionOfOne(scope) + others { conditions[Int(condition)]?.uses += 1 }
+        for condition in CollectionOfOne(scope) + others { retain(condition) }
         advance(index, at: now)
         releaseJobs(at: now)
         return (key, rank.number, takeEffects())
@@ -164,6 +164,7 @@ package struct RetryBusCore: Sendable {
             noteBacklog(at: gate, at: now)
         } else {
             gates[gate].storedBacklogs -= 1
+            // The use of this call, and that of the call with `true`.
             gates.release(gate)
             gates.release(gate)
             release(scope)
@@ -306,7 +307,7 @@ package struct RetryBusCore: Sendable {
         if count == 0 { shortage = nil }
     }
 
-    /// Keeps a condition for jobs that are stored elsewhere, so that their gates see the edges that come before them.
+    /// Begins a use of a condition: by a job, or for jobs that are stored elsewhere, so that their gates see the edges before them.
     package mutating func retain(_ condition: ConditionIndex) { conditions[Int(condition)]?.uses += 1 }
 
     /// Ends a use of a condition.
@@ -385,7 +386,7 @@ extension RetryBusCore {
         let missed = epoch(of: job) &- job.history.armedEpoch
         // A queued job is registered only with its gate, and keeps its wait.
         if !job.isQueued { leave(key.index, at: now) }
-        for condition in new { conditions[Int(condition)]?.uses += 1 }
+        for condition in new { retain(condition) }
         for condition in job.conditions { release(condition) }
         jobs[Int(key.index)]?.conditions = new
         if let changed = self[key], changed.history.started > 0 {
@@ -413,7 +414,7 @@ extension RetryBusCore {
         else { return [] }
         jobs[Int(key.index)]?.history.sources = sources
         for source in sources {
-            conditions[Int(source)]?.uses += 1
+            retain(source)
             conditions[Int(source)]?.interruptible.insert(key.index)
         }
         reconsiderInterruption(key.index, at: now)

@@ -34,9 +34,7 @@ extension RetryBusCore {
         if index == nil, isNewGateProbing(record, at: now) {
             gate.noteEdge(isUnsteady: record.isUnsteady, spreadUntil: record.spreadUntil, release.rules)
         }
-        var isGated = !rules.bypassesGate
-        if case .wait = rules.connectivity {} else { isGated = false }
-        var room = gate.room(isGated: isGated, isBacklog: isBacklog, isProven: record.isProven, release.rules, at: now)
+        var room = gate.room(isGated: rules.isGated, isBacklog: isBacklog, isProven: record.isProven, release.rules, at: now)
         let most = min(maxConcurrentPerDestination, rules.maxConcurrentPerDestination ?? .max)
         if destination != nil, most < .max { room.count = max(0, min(room.count, most - gate.running)) }
         return room

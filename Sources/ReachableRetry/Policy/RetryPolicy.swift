@@ -131,6 +131,11 @@ public struct RetryPolicy: Sendable {
             giveUpHandlers = draft.giveUpHandlers
             throwsReport = draft.throwsReport
         }
+
+        /// True if a job waits for its scope.
+        package var waitsForScope: Bool { if case .wait = connectivity { true } else { false } }
+        /// True if the release policy applies to a job.
+        package var isGated: Bool { waitsForScope && !bypassesGate }
     }
 
     struct Draft {

@@ -70,6 +70,14 @@ import Testing
         try await queue.push([Send](repeating: job, count: Self.count))
     }
 
+    /// Runs a queue while a body does.
+    private func running(_ queue: JobQueue, in world: TestWorld, _ body: () async throws -> Void) async throws {
+        let task = world.start { await queue.run() }
+        try await body()
+        task.cancel()
+        await task.value
+    }
+
     /// Checks that the jobs start in steps, the first of them now.
     private func expectSteps(_ world: TestWorld, _ crowd: Crowd, _ steps: [Int], of destination: String = "-") async {
         await world.settle()
@@ -87,16 +95,15 @@ import Testing
     func firstReconnectOfAScopeLetsOneJobGo(scope: String, destination: String) async throws {
         try await inWorld { world, crowd in
             let queue = queue(world, crowd)
-            let running = world.start { await queue.run() }
-            try world.network.pull("eth0")
-            let scope = try #require(Send.Where(rawValue: scope))
-            try await push(queue, Send(scope: scope, destination: destination == "-" ? nil : destination))
-            await world.clock.advance(by: .seconds(60))
-            #expect(crowd[destination].started == 0)
-            try world.network.plug("eth0")
-            await expectSteps(world, crowd, [1, 2, 4, 8, 16, 16], of: destination)
-            running.cancel()
-            await running.value
+            try await running(queue, in: world) {
+                try world.network.pull("eth0")
+                let scope = try #require(Send.Where(rawValue: scope))
+                try await push(queue, Send(scope: scope, destination: destination == "-" ? nil : destination))
+                await world.clock.advance(by: .seconds(60))
+                #expect(crowd[destination].started == 0)
+                try world.network.plug("eth0")
+                await expectSteps(world, crowd, [1, 2, 4, 8, 16, 16], of: destination)
+            }
             #expect(world.bus.usage == [0, 0, 0, 0, 0])
         }
     }
@@ -106,12 +113,11 @@ import Testing
             let queue = queue(world, crowd)
             try await push(queue)
             try world.network.pull("eth0")
-            let running = world.start { await queue.run() }
-            await world.clock.advance(by: .seconds(60))
-            try world.network.plug("eth0")
-            await expectSteps(world, crowd, [1, 2, 4, 8, 16, 16])
-            running.cancel()
-            await running.value
+            try await running(queue, in: world) {
+                await world.clock.advance(by: .seconds(60))
+                try world.network.plug("eth0")
+                await expectSteps(world, crowd, [1, 2, 4, 8, 16, 16])
+            }
         }
     }
 
@@ -119,46 +125,43 @@ import Testing
         try await inWorld { world, crowd in
             let queue = queue(world, crowd)
             try await push(queue)
-            let running = world.start { await queue.run() }
-            await expectSteps(world, crowd, [1, 2, 4, 8, 16, 16])
-            running.cancel()
-            await running.value
+            try await running(queue, in: world) {
+                await expectSteps(world, crowd, [1, 2, 4, 8, 16, 16])
+            }
         }
     }
 
     @Test func eachDestinationHasItsFirstJob() async throws {
         try await inWorld { world, crowd in
             let queue = queue(world, crowd)
-            let running = world.start { await queue.run() }
-            try world.network.pull("eth0")
-            for destination in ["a", "b"] {
-                try await queue.push([Send](repeating: Send(destination: destination), count: 40))
+            try await running(queue, in: world) {
+                try world.network.pull("eth0")
+                for destination in ["a", "b"] {
+                    try await queue.push([Send](repeating: Send(destination: destination), count: 40))
+                }
+                await world.settle()
+                try world.network.plug("eth0")
+                await world.settle()
+                #expect(crowd["a"].started == 1 && crowd["b"].started <= 1)
+                await world.clock.advance(by: .seconds(100))
+                for destination in ["a", "b"] { #expect(crowd[destination].succeeded == 40 && crowd[destination].most <= 16) }
             }
-            await world.settle()
-            try world.network.plug("eth0")
-            await world.settle()
-            #expect(crowd["a"].started == 1 && crowd["b"].started <= 1)
-            await world.clock.advance(by: .seconds(100))
-            for destination in ["a", "b"] { #expect(crowd[destination].succeeded == 40 && crowd[destination].most <= 16) }
-            running.cancel()
-            await running.value
         }
     }
 
     @Test(arguments: [false, true]) func aResumedQueueStartsInSteps(isProven: Bool) async throws {
         try await inWorld { world, crowd in
             let queue = queue(world, crowd)
-            let running = world.start { await queue.run() }
-            if isProven { try await queue.push(Send()) }
-            await world.clock.advance(by: .seconds(60))
-            try await queue.pause()
-            await world.settle()
-            try await push(queue)
-            await world.clock.advance(by: .seconds(60))
-            try await queue.resume()
-            await expectSteps(world, crowd, isProven ? [2, 4, 8, 16, 16] : [1, 2, 4, 8, 16, 16])
-            running.cancel()
-            await running.value
+            try await running(queue, in: world) {
+                if isProven { try await queue.push(Send()) }
+                await world.clock.advance(by: .seconds(60))
+                try await queue.pause()
+                await world.settle()
+                try await push(queue)
+                await world.clock.advance(by: .seconds(60))
+                try await queue.resume()
+                await expectSteps(world, crowd, isProven ? [2, 4, 8, 16, 16] : [1, 2, 4, 8, 16, 16])
+            }
         }
     }
 
@@ -166,16 +169,15 @@ import Testing
         try await inWorld { world, crowd in
             let power = ConditionSource("power", isSatisfied: isProven)
             let queue = queue(world, crowd, conditions: [power.condition])
-            let running = world.start { await queue.run() }
-            if isProven { try await queue.push(Send()) }
-            await world.clock.advance(by: .seconds(60))
-            power.set(false)
-            try await push(queue)
-            await world.clock.advance(by: .seconds(60))
-            power.set(true)
-            await expectSteps(world, crowd, isProven ? [2, 4, 8, 16, 16] : [1, 2, 4, 8, 16, 16])
-            running.cancel()
-            await running.value
+            try await running(queue, in: world) {
+                if isProven { try await queue.push(Send()) }
+                await world.clock.advance(by: .seconds(60))
+                power.set(false)
+                try await push(queue)
+                await world.clock.advance(by: .seconds(60))
+                power.set(true)
+                await expectSteps(world, crowd, isProven ? [2, 4, 8, 16, 16] : [1, 2, 4, 8, 16, 16])
+            }
         }
     }
 
@@ -183,15 +185,14 @@ import Testing
     @Test func jobsThatArePushedOnlineStartAtOnce() async throws {
         try await inWorld { world, crowd in
             let queue = queue(world, crowd)
-            let running = world.start { await queue.run() }
-            try await queue.push(Send())
-            await world.clock.advance(by: .seconds(60))
-            try await queue.push([Send](repeating: Send(), count: 40))
-            await world.settle()
-            #expect(crowd["-"].running == 40)
-            await world.clock.advance(by: .seconds(60))
-            running.cancel()
-            await running.value
+            try await running(queue, in: world) {
+                try await queue.push(Send())
+                await world.clock.advance(by: .seconds(60))
+                try await queue.push([Send](repeating: Send(), count: 40))
+                await world.settle()
+                #expect(crowd["-"].running == 40)
+                await world.clock.advance(by: .seconds(60))
+            }
         }
     }
 }

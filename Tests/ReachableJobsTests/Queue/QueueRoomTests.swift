@@ -46,6 +46,19 @@ import Testing
         try await TestWorld(busConfiguration: configuration).run { world in try await body(world) }
     }
 
+    /// Runs a worker with bulk jobs that wait for a minute after a reconnect, which a claim cannot know.
+    private func withSpreadJobs(_ body: @escaping @Sendable (TestWorld, Worker) async throws -> Void) async throws {
+        try await inWorld(maxConcurrent: nil, release: .gated(spread: .seconds(3600), jitter: false)) { world in
+            let worker = Worker(world)
+            try world.network.pull("eth0")
+            try await worker.queue.push([Work](repeating: Work(isBulk: true), count: 40))
+            await world.settle()
+            try world.network.plug("eth0")
+            await world.settle()
+            try await body(world, worker)
+        }
+    }
+
     /// The number of claimed jobs.
     private func claimed(_ queue: JobQueue) async throws -> Int {
         try await queue.counts.reduce(0) { $1.state == .running ? $0 + $1.count : $0 }
@@ -116,15 +129,8 @@ import Testing
         }
     }
 
-    /// Bulk jobs of a fleet wait for a minute after a reconnect, which a claim cannot know.
     @Test func claimedJobsThatDoNotStartAreGivenBack() async throws {
-        try await inWorld(maxConcurrent: nil, release: .gated(spread: .seconds(3600), jitter: false)) { world in
-            let worker = Worker(world)
-            try world.network.pull("eth0")
-            try await worker.queue.push([Work](repeating: Work(isBulk: true), count: 40))
-            await world.settle()
-            try world.network.plug("eth0")
-            await world.settle()
+        try await withSpreadJobs { world, worker async throws in
             #expect(try await claimed(worker.queue) == 1)
             await world.clock.advance(by: .milliseconds(100))
             #expect(try await claimed(worker.queue) == 0)
@@ -136,13 +142,7 @@ import Testing
     }
 
     @Test func pauseGivesClaimedJobsBackAtOnce() async throws {
-        try await inWorld(maxConcurrent: nil, release: .gated(spread: .seconds(3600), jitter: false)) { world in
-            let worker = Worker(world)
-            try world.network.pull("eth0")
-            try await worker.queue.push([Work](repeating: Work(isBulk: true), count: 40))
-            await world.settle()
-            try world.network.plug("eth0")
-            await world.settle()
+        try await withSpreadJobs { world, worker async throws in
             try await worker.queue.pause()
             await world.settle()
             #expect(try await claimed(worker.queue) == 0)
