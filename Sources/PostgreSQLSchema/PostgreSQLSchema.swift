@@ -3,19 +3,28 @@ package enum PostgreSQLSchema {
     /// The version of the tables; a store refuses later ones.
     package static let version: Int64 = 1
 
-    /// The statements of the installation, in order: those of `install.sql`.
-    package static var statements: [String] {
+    /// The statements that come first: they make the table of versions, and refuse later ones.
+    package static var versions: [String] { split(PackageResources.versions_sql) }
+
+    /// The statements that make the tables of a version from those of the one before.
+    package static func tables(_ version: Int64) -> [String] { version == 1 ? split(PackageResources.tables_1_sql) : [] }
+
+    /// The statements that make or renew the functions, in the order of `install.sql`.
+    package static var functions: [String] {
         [
-            PackageResources.tables_sql, PackageResources.rules_sql, PackageResources.push_sql, PackageResources.workers_sql,
-            PackageResources.claim_sql, PackageResources.results_sql, PackageResources.management_sql, PackageResources.version_sql,
-        ].flatMap { split(String(decoding: $0, as: UTF8.self)) }
+            PackageResources.rules_sql, PackageResources.push_sql, PackageResources.workers_sql, PackageResources.claim_sql,
+            PackageResources.results_sql, PackageResources.management_sql, PackageResources.rights_sql,
+        ].flatMap(split)
     }
 
     /// The statements that make the roles.
-    package static var roles: [String] { split(String(decoding: PackageResources.roles_sql, as: UTF8.self)) }
+    package static var roles: [String] { split(PackageResources.roles_sql) }
 
     /// Splits a file into its statements, which end with a line; those within `$$` belong to a body.
-    static func split(_ text: String) -> [String] {
+    private static func split(_ file: [UInt8]) -> [String] { split(String(decoding: file, as: UTF8.self)) }
+
+    /// Splits the text of a file.
+    package static func split(_ text: String) -> [String] {
         var (statements, statement, isBody): ([String], String, Bool) = ([], "", false)
         for line in text.split(separator: "\n") {
             if line.hasPrefix("--"), !isBody { continue }

@@ -1,27 +1,29 @@
 -- Cancelling, retrying, pausing, ending and finding jobs.
 
-SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', false);
-
 -- Cancels jobs, or requests it of their workers; for each: cancelled, requested, ended or unknown.
-CREATE OR REPLACE FUNCTION reachable_cancel(jobs text[]) RETURNS TABLE (outcome text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
+CREATE OR REPLACE FUNCTION reachable_cancel(jobs uuid[]) RETURNS TABLE (outcome text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
-    now bigint := reachable_now();
-    j reachable_jobs;
+    now bigint;
+    wanted uuid;
+    j record;
 BEGIN
-    PERFORM reachable_lock_chains_of(jobs::uuid[]);
-    FOR i IN 1 .. coalesce(cardinality(jobs), 0) LOOP
-        SELECT * INTO j FROM reachable_jobs WHERE id = jobs[i]::uuid FOR UPDATE;
+    PERFORM '@own schema@';
+    now := reachable_begin('@store@');
+    PERFORM reachable_lock_chains(jobs);
+    FOREACH wanted IN ARRAY jobs LOOP
+        SELECT * INTO j FROM reachable_jobs WHERE id = wanted FOR UPDATE;
         IF NOT FOUND THEN
             outcome := 'unknown';
         ELSIF j.state = 1 THEN
             UPDATE reachable_jobs SET is_cancel_requested = true WHERE position = j.position;
-            PERFORM reachable_wake();
+            PERFORM reachable_notify();
             outcome := 'requested';
         ELSIF j.state = 0 OR j.state = 2 AND j.serial_key IS NOT NULL AND NOT j.continues THEN
             -- A failed job that holds back its followers lets them go.
-            PERFORM reachable_end(j.position, 4, NULL, now);
-            PERFORM reachable_settle(j, now);
+            UPDATE reachable_jobs SET state = 4, due = NULL, is_blocked = false, ended = now, finished = reachable_wall()
+            WHERE position = j.position;
+            PERFORM reachable_release(j.queue, j.kind, j.serial_key, j.unique_key, now);
             outcome := 'cancelled';
         ELSE
             outcome := 'ended';
@@ -30,104 +32,125 @@ BEGIN
     END LOOP;
 END $$;
 
--- Makes failed and cancelled jobs available again, with their old position; for each, whether it did.
-CREATE OR REPLACE FUNCTION reachable_retry(jobs text[]) RETURNS TABLE (is_available boolean)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
+-- Makes failed and cancelled jobs available again, with their old position; for each: retried, taken (by a holder of its unique
+-- key) or notEnded. maximum: the most unfinished jobs of a queue; beyond it no job is retried.
+CREATE OR REPLACE FUNCTION reachable_retry(jobs uuid[], maximum bigint) RETURNS TABLE (outcome text, holder uuid)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
-    now bigint := reachable_now();
-    j reachable_jobs;
+    now bigint;
+    queues text[] := '{}';
+    wanted uuid;
+    j record;
 BEGIN
-    PERFORM reachable_lock_chains_of(jobs::uuid[]);
-    FOR i IN 1 .. coalesce(cardinality(jobs), 0) LOOP
-        -- A deadline that has passed would end it at once.
-        UPDATE reachable_jobs SET state = 0, rank = 2 - priority, age = 0, is_blocked = false, is_cancel_requested = false,
-            started = 0, charged = 0, network_failures = 0, failure_index = 0, crashes = 0, has_unknown_outcome = false,
-            soft_until = NULL, soft_since = NULL, soft_network = false, soft_outage = NULL, undecodable = NULL, hard_until = NULL,
-            failure_reason = NULL, ended = NULL, finished = NULL, finisher = NULL,
-            deadline = CASE WHEN deadline > now THEN deadline END
-        WHERE id = jobs[i]::uuid AND state IN (2, 4) RETURNING * INTO j;
-        is_available := FOUND;
+    PERFORM '@own schema@';
+    now := reachable_begin('@store@');
+    -- No push of their unique keys meanwhile; in the order that all use.
+    PERFORM reachable_lock_pushes(name) FROM (
+        SELECT DISTINCT jsonb_build_array(queue, kind, unique_key)::text AS name FROM reachable_jobs
+        WHERE id = ANY(jobs) AND unique_key IS NOT NULL AND state IN (2, 4) ORDER BY 1) AS names;
+    FOREACH wanted IN ARRAY jobs LOOP
+        outcome := 'notEnded';
+        SELECT * INTO j FROM reachable_jobs WHERE id = wanted AND state IN (2, 4) FOR UPDATE;
         IF FOUND THEN
-            PERFORM reachable_schedule(ARRAY[j.position], now);
-            PERFORM reachable_settle(j, now);
-            PERFORM reachable_wake();
+            holder := (SELECT id FROM reachable_jobs u WHERE u.queue = j.queue AND u.kind = j.kind AND u.unique_key = j.unique_key
+                       AND u.state < 2 AND NOT u.is_cancel_requested ORDER BY u.position DESC LIMIT 1);
+            outcome := CASE WHEN holder IS NULL THEN 'retried' ELSE 'taken' END;
+        END IF;
+        IF outcome = 'retried' THEN
+            -- A deadline that has passed would end it at once.
+            UPDATE reachable_jobs SET state = 0, is_blocked = false, due = CASE WHEN not_before > now THEN not_before END,
+                started = 0, charged = 0, network_failures = 0, failure_index = 0, crashes = 0, has_unknown_outcome = false,
+                soft_until = NULL, soft_since = NULL, hard_until = NULL, avoided_by = NULL, avoided_since = NULL,
+                avoided_until = NULL, failure_reason = NULL, ended = NULL, finished = NULL, finisher = NULL,
+                deadline = CASE WHEN deadline > now THEN deadline END
+            WHERE position = j.position;
+            queues := queues || j.queue;
         END IF;
         RETURN NEXT;
+        holder := NULL;
     END LOOP;
+    PERFORM reachable_check_room(queues, maximum);
+    IF queues <> '{}' THEN PERFORM reachable_notify(); END IF;
 END $$;
 
 -- Ends the backoff of waiting jobs; for each, whether it had one.
-CREATE OR REPLACE FUNCTION reachable_end_backoff(jobs text[]) RETURNS TABLE (had_one boolean)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
+CREATE OR REPLACE FUNCTION reachable_end_backoff(jobs uuid[]) RETURNS TABLE (had_one boolean)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
-    now bigint := reachable_now();
-    place bigint;
+    now bigint;
+    wanted uuid;
 BEGIN
-    PERFORM reachable_lock_chains_of(jobs::uuid[]);
-    FOR i IN 1 .. coalesce(cardinality(jobs), 0) LOOP
-        UPDATE reachable_jobs SET soft_until = NULL, soft_since = NULL, soft_network = false, soft_outage = NULL
-        WHERE id = jobs[i]::uuid AND state = 0 AND soft_until > now RETURNING position INTO place;
+    PERFORM '@own schema@';
+    now := reachable_begin('@store@');
+    FOREACH wanted IN ARRAY jobs LOOP
+        UPDATE reachable_jobs SET soft_until = NULL, soft_since = NULL, avoided_by = NULL, avoided_since = NULL,
+            avoided_until = NULL, due = CASE WHEN NOT is_blocked THEN nullif(greatest(now, not_before, hard_until), now) END
+        WHERE id = wanted AND state = 0 AND soft_until > now;
         had_one := FOUND;
-        IF FOUND THEN
-            PERFORM reachable_schedule(ARRAY[place], now);
-            PERFORM reachable_wake();
-        END IF;
+        IF FOUND THEN PERFORM reachable_notify(); END IF;
         RETURN NEXT;
     END LOOP;
 END $$;
 
 -- Pauses or resumes the claims of a queue.
 CREATE OR REPLACE FUNCTION reachable_set_paused(queue_ text, is_paused boolean) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM '@own schema@';
+    PERFORM reachable_begin('@store@');
     IF is_paused THEN
         INSERT INTO reachable_paused VALUES (queue_) ON CONFLICT DO NOTHING;
     ELSE
         DELETE FROM reachable_paused WHERE queue = queue_;
     END IF;
-    PERFORM reachable_wake();
+    PERFORM reachable_notify();
 END $$;
 
--- Fails waiting jobs whose deadline has passed; returns their identities, the next deadline, and whether the limit left some.
-CREATE OR REPLACE FUNCTION reachable_expire(queue_ text, maximum bigint) RETURNS TABLE (jobs text[], next bigint, has_more boolean)
+-- Fails waiting jobs whose deadline has passed. The first row has the next deadline, and whether the limit left some; each other
+-- one a job.
+CREATE OR REPLACE FUNCTION reachable_expire(queue_ text, maximum bigint)
+RETURNS TABLE (next bigint, has_more boolean, job reachable_view)
 LANGUAGE plpgsql SECURITY DEFINER
-SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
-    now bigint := reachable_now();
-    j reachable_jobs;
+    now bigint;
+    late uuid[];
 BEGIN
-    PERFORM reachable_relax();
-    jobs := '{}';
-    FOR j IN
-        SELECT * FROM reachable_jobs WHERE queue = queue_ AND deadline <= now AND deadline IS NOT NULL AND state = 0
-        ORDER BY deadline LIMIT maximum FOR UPDATE SKIP LOCKED
-    LOOP
-        -- The other change of the chain is about to commit, and the next call looks again.
-        CONTINUE WHEN EXISTS (
-            SELECT FROM unnest(reachable_chain_locks(j.queue, j.kind, j.serial_key, j.unique_key)) AS number
-            WHERE NOT pg_try_advisory_xact_lock(1919246594, number));
-        PERFORM reachable_end(j.position, 2, 'deadline', now);
-        PERFORM reachable_settle(j, now);
-        jobs := jobs || replace(j.id::text, '-', '');
-    END LOOP;
-    SELECT min(deadline) INTO next FROM reachable_jobs WHERE queue = queue_ AND deadline IS NOT NULL AND state = 0;
+    PERFORM '@own schema@';
+    now := reachable_begin('@store@');
+    SET LOCAL synchronous_commit = off;
+    WITH ended AS (
+        UPDATE reachable_jobs SET state = 2, due = NULL, is_blocked = false, failure_reason = 'deadline', ended = now,
+            finished = reachable_wall()
+        WHERE position IN (
+            SELECT position FROM reachable_jobs WHERE queue = queue_ AND deadline IS NOT NULL AND deadline <= now AND state = 0
+            ORDER BY deadline, position LIMIT greatest(maximum, 0) FOR UPDATE SKIP LOCKED)
+        RETURNING id)
+    SELECT coalesce(array_agg(id), '{}') INTO late FROM ended;
+    PERFORM reachable_lock_chains(late);
+    PERFORM reachable_release(queue, kind, serial_key, unique_key, now) FROM reachable_jobs WHERE id = ANY(late);
+    next := (SELECT min(deadline) FROM reachable_jobs WHERE queue = queue_ AND deadline IS NOT NULL AND state = 0);
     has_more := coalesce(next <= now, false);
-    IF has_more THEN next := NULL; END IF;
     RETURN NEXT;
+    RETURN QUERY SELECT NULL::bigint, NULL::boolean, v FROM reachable_view v WHERE v.id = ANY(late)
+        ORDER BY v.deadline, v.position;
 END $$;
 
 -- Deletes jobs that ended long ago and lanes without jobs; returns the number of jobs, at most maximum.
 CREATE OR REPLACE FUNCTION reachable_prune(keep_succeeded bigint, keep_failed bigint, maximum bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER
-SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
-    now bigint := reachable_now();
+    now bigint;
     deleted bigint := 0;
-    counted bigint;
-    l reachable_lanes;
+    keys text[] := '{}';
+    lanes bigint[];
     r record;
+    batch record;
 BEGIN
-    PERFORM reachable_relax();
+    PERFORM '@own schema@';
+    now := reachable_begin('@store@');
+    SET LOCAL synchronous_commit = off;
     FOR r IN
         SELECT lanes.id, ends.state, now - ends.kept AS before FROM reachable_lanes lanes,
         (VALUES (3, keep_succeeded), (4, keep_failed), (2, keep_failed)) AS ends (state, kept), LATERAL (
@@ -136,26 +159,30 @@ BEGIN
     LOOP
         EXIT WHEN deleted >= maximum;
         -- A failed job with followers stays: they wait for it.
-        DELETE FROM reachable_jobs WHERE position IN (
-            SELECT old.position FROM reachable_jobs old
-            WHERE old.lane = r.id AND old.state > 1 AND old.state = r.state AND old.ended <= r.before
-            AND NOT (old.state = 2 AND NOT old.continues AND old.serial_key IS NOT NULL AND EXISTS (
-                SELECT FROM reachable_jobs f WHERE f.queue = old.queue AND f.serial_key = old.serial_key
-                AND (f.state < 2 OR f.state = 2 AND NOT f.continues) AND f.state < 2 AND f.position > old.position))
-            ORDER BY old.ended LIMIT maximum - deleted FOR UPDATE SKIP LOCKED);
-        GET DIAGNOSTICS counted = ROW_COUNT;
-        deleted := deleted + counted;
+        WITH old AS (
+            DELETE FROM reachable_jobs WHERE position IN (
+                SELECT old.position FROM reachable_jobs old
+                WHERE old.lane = r.id AND old.state > 1 AND old.state = r.state AND old.ended <= r.before
+                AND NOT (old.state = 2 AND NOT old.continues AND old.serial_key IS NOT NULL AND EXISTS (
+                    SELECT FROM reachable_jobs f WHERE f.queue = old.queue AND f.serial_key = old.serial_key
+                    AND (f.state < 2 OR f.state = 2 AND NOT f.continues) AND f.state < 2 AND f.position > old.position))
+                ORDER BY old.ended LIMIT maximum - deleted FOR UPDATE SKIP LOCKED)
+            RETURNING queue, kind, unique_key)
+        SELECT count(*) AS count, array_agg(DISTINCT jsonb_build_array(queue, kind, unique_key)::text)
+               FILTER (WHERE unique_key IS NOT NULL) AS keys INTO batch FROM old;
+        deleted := deleted + batch.count;
+        keys := keys || batch.keys;
     END LOOP;
     DELETE FROM reachable_holds WHERE until <= now;
-    FOR l IN
-        SELECT * FROM reachable_lanes lanes WHERE NOT reachable_is_used(lanes) ORDER BY id LIMIT greatest(maximum, 1000)
-    LOOP
-        -- Alone with the lane: a push may be about to use it.
-        CONTINUE WHEN NOT pg_try_advisory_xact_lock(
-            1919246595, reachable_lane_lock(l.queue, l.kind, l.version, l.scope, l.destination));
-        DELETE FROM reachable_lanes lanes WHERE id = l.id AND NOT reachable_is_used(lanes);
-        IF FOUND THEN DELETE FROM reachable_outages WHERE lane = l.id; END IF;
-    END LOOP;
+    -- Locked first, and looked at again: pushes lock the keys and lanes that they are about to use.
+    keys := ARRAY(SELECT name FROM reachable_push_locks WHERE name = ANY(keys) FOR UPDATE SKIP LOCKED);
+    DELETE FROM reachable_push_locks l WHERE name = ANY(keys) AND NOT EXISTS (
+        SELECT FROM reachable_jobs j WHERE j.queue = l.name::jsonb ->> 0 AND j.kind = l.name::jsonb ->> 1
+        AND j.unique_key = l.name::jsonb ->> 2 AND j.state < 2);
+    lanes := ARRAY(
+        SELECT id FROM reachable_lanes l WHERE NOT reachable_is_used(l) ORDER BY id LIMIT greatest(maximum, 1000)
+        FOR UPDATE SKIP LOCKED);
+    DELETE FROM reachable_lanes l WHERE id = ANY(lanes) AND NOT reachable_is_used(l);
     RETURN deleted;
 END $$;
 
@@ -163,20 +190,22 @@ END $$;
 -- for which it would read the indexes as a whole.
 CREATE OR REPLACE FUNCTION reachable_is_used(l reachable_lanes) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN EXISTS (SELECT FROM reachable_jobs WHERE lane = l.id AND outage IS NOT NULL)
-        OR EXISTS (SELECT FROM reachable_jobs WHERE lane = l.id AND state < 2 AND outage IS NULL)
+    RETURN EXISTS (SELECT FROM reachable_jobs WHERE lane = l.id AND state = 0 AND NOT is_blocked AND due IS NULL)
+        OR EXISTS (SELECT FROM reachable_jobs WHERE lane = l.id AND state < 2 AND (state = 1 OR is_blocked OR due IS NOT NULL))
         OR EXISTS (SELECT FROM reachable_jobs WHERE lane = l.id AND state > 1)
         OR EXISTS (SELECT FROM reachable_holds h WHERE h.queue = l.queue AND h.scope = l.scope
-                   AND coalesce('=' || h.destination, '') = coalesce('=' || l.destination, ''));
+                   AND h.target = reachable_target(l.destination));
 END $$;
 
 -- Returns jobs by position; null selects all. prefix: the first digits of the identity.
 CREATE OR REPLACE FUNCTION reachable_find(
-    queue_ text, states bigint[], kinds text[], prefix text, unique_key_ text, serial_key_ text, destination_ text, after bigint,
-    maximum bigint
+    ids uuid[], queue_ text, states bigint[], kinds text[], prefix text, unique_key_ text, serial_key_ text, destination_ text,
+    after bigint, maximum bigint
 ) RETURNS SETOF reachable_view
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
+    PERFORM '@own schema@';
+    PERFORM reachable_now('@store@');
     RETURN QUERY EXECUTE 'SELECT v.* FROM reachable_view v JOIN reachable_jobs j USING (position) WHERE true'
         || CASE WHEN queue_ IS NOT NULL THEN ' AND j.queue = $1' ELSE '' END
         || CASE WHEN states IS NOT NULL THEN ' AND j.state = ANY($2)' ELSE '' END
@@ -186,60 +215,63 @@ BEGIN
         || CASE WHEN serial_key_ IS NOT NULL THEN ' AND j.serial_key = $6' ELSE '' END
         || CASE WHEN destination_ IS NOT NULL THEN ' AND v.destination = $7' ELSE '' END
         || CASE WHEN after IS NOT NULL THEN ' AND j.position > $8' ELSE '' END
+        || CASE WHEN ids IS NOT NULL THEN ' AND j.id = ANY($10)' ELSE '' END
         || ' ORDER BY j.position LIMIT $9'
-        USING queue_, states, kinds, prefix, unique_key_, serial_key_, destination_, after, maximum;
+        USING queue_, states, kinds, prefix, unique_key_, serial_key_, destination_, after, maximum, ids;
 END $$;
 
--- Counts the jobs of a queue by state, kind and destination.
+-- Counts the jobs of a queue by state, kind and destination, in the order of the words of states.
 CREATE OR REPLACE FUNCTION reachable_count(queue_ text)
 RETURNS TABLE (state smallint, kind text, destination text, jobs bigint, oldest bigint)
-LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT j.state, l.kind, l.destination, count(*), min(j.created)
-    FROM reachable_jobs j JOIN reachable_lanes l ON l.id = j.lane WHERE j.queue = queue_ GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
-$$;
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM '@own schema@';
+    PERFORM reachable_now('@store@');
+    RETURN QUERY
+        SELECT j.state, l.kind, l.destination, count(*), min(j.created)
+        FROM reachable_jobs j JOIN reachable_lanes l ON l.id = j.lane WHERE j.queue = queue_ GROUP BY 1, 2, 3
+        ORDER BY array_position(ARRAY[0, 4, 2, 1, 3], j.state::integer), l.kind COLLATE "C",
+                 coalesce(l.destination, '') COLLATE "C";
+END $$;
 
--- Explains why jobs do not run: the columns of reachable_view without a payload, then the facts. No row for unknown jobs.
-CREATE OR REPLACE FUNCTION reachable_explain(jobs text[]) RETURNS TABLE (
-    id text, place bigint, queue text, kind text, version bigint, scope text, destination text, priority smallint,
-    not_before bigint, deadline bigint, unique_key text, serial_key text, continues boolean, is_repeatable boolean,
-    idempotency_key text, trace text, state smallint, is_cancel_requested boolean, started integer, charged integer,
-    network_failures integer, failure_index integer, crashes integer, soft_until bigint, soft_since bigint, soft_network boolean,
-    hard_until bigint, last_error text, failure_reason text, created bigint, finished bigint, is_blocked boolean,
-    has_unknown_outcome boolean, claim bigint, payload bytea,
-    now bigint, is_paused boolean, workers bigint, hold bigint, bound_node text, undecodable_by bigint[],
-    serial_blocker text, serial_state smallint, unique_blocker text, unique_state smallint, worker bigint, is_started boolean)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
+-- Explains why jobs do not run. No row for unknown jobs.
+CREATE OR REPLACE FUNCTION reachable_explain(jobs uuid[]) RETURNS TABLE (
+    now bigint, is_paused boolean, workers bigint, hold bigint, serial_blocker uuid, serial_state smallint, unique_blocker uuid,
+    unique_state smallint, worker bigint, is_started boolean, job reachable_view)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
-    moment bigint := reachable_now();
+    moment bigint;
 BEGIN
+    PERFORM '@own schema@';
+    moment := reachable_now('@store@');
     RETURN QUERY
-        WITH present AS (SELECT w.number, w.queue FROM reachable_present(moment) w)
-        SELECT v.id, v.position, v.queue, v.kind, v.version, v.scope, v.destination, v.priority, v.not_before, v.deadline,
-               v.unique_key, v.serial_key, v.continues, v.is_repeatable, v.idempotency_key, v.trace, v.state,
-               v.is_cancel_requested, v.started, v.charged, v.network_failures, v.failure_index, v.crashes, v.soft_until,
-               v.soft_since, v.soft_network, v.hard_until, v.last_error, v.failure_reason, v.created, v.finished, v.is_blocked,
-               v.has_unknown_outcome, v.claim, ''::bytea,
-               moment, EXISTS (SELECT FROM reachable_paused p WHERE p.queue = v.queue),
-               (SELECT count(*) FROM present p WHERE p.queue = v.queue),
+        SELECT moment, EXISTS (SELECT FROM reachable_paused p WHERE p.queue = v.queue),
+               (SELECT count(*) FROM reachable_present(moment) p WHERE p.queue = v.queue),
                (SELECT h.until FROM reachable_holds h WHERE h.queue = v.queue AND h.scope = v.scope
-                AND coalesce('=' || h.destination, '') = coalesce('=' || v.destination, '') AND h.until > moment),
-               (SELECT o.node FROM reachable_outages o
-                WHERE v.soft_network AND v.soft_until > moment AND o.lane = j.lane AND o.number = j.soft_outage),
-               ARRAY(SELECT p.number FROM present p, reachable_outages o
-                     WHERE v.state = 0 AND o.lane = j.lane AND o.number = j.undecodable AND p.number = ANY(o.workers)),
-               sb.id, sb.state, ub.id, ub.state, j.worker, reachable_is_started(j)
-        FROM unnest(jobs::uuid[]) AS wanted (id) JOIN reachable_jobs j ON j.id = wanted.id
+                AND h.target = reachable_target(v.destination) AND h.until > moment),
+               sb.id, sb.state, ub.id, ub.state, j.worker, v.is_started, v
+        FROM unnest(jobs) AS wanted (id) JOIN reachable_jobs j ON j.id = wanted.id
         JOIN reachable_view v ON v.position = j.position
         LEFT JOIN LATERAL (
-            SELECT replace(o.id::text, '-', '') AS id, o.state FROM reachable_jobs o
+            SELECT o.id, o.state FROM reachable_jobs o
             WHERE v.is_blocked AND o.queue = j.queue AND o.serial_key = j.serial_key
             AND (o.state < 2 OR o.state = 2 AND NOT o.continues)
             AND (o.position < j.position OR o.state = 1 AND o.position <> j.position)
             ORDER BY o.position LIMIT 1) AS sb ON true
         LEFT JOIN LATERAL (
-            SELECT replace(o.id::text, '-', '') AS id, o.state FROM reachable_jobs o
+            SELECT o.id, o.state FROM reachable_jobs o
             WHERE v.is_blocked AND o.queue = j.queue AND o.kind = j.kind AND o.unique_key = j.unique_key AND o.state < 2
             AND (o.position < j.position OR o.state = 1 AND o.position <> j.position)
             ORDER BY o.position LIMIT 1) AS ub ON true;
+END $$;
+
+-- The version of the tables.
+CREATE OR REPLACE FUNCTION reachable_schema() RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM '@own schema@';
+    PERFORM reachable_now('@store@');
+    RETURN (SELECT max(version) FROM reachable_versions);
 END $$;

@@ -1,6 +1,7 @@
--- Pushing jobs: by programs in batches, and by anyone in a transaction of their own.
-
-SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', false);
+-- Pushing jobs: by programs in batches, and by anyone in a transaction of their own, at any isolation level.
+--
+-- A snapshot may be older than what others have committed. What it would store wrong fails as a conflict (40001) of rows that such
+-- pushes lock or change, and clients repeat it as any other conflict. Advisory locks only order positions.
 
 -- Returns the lane of a queue, kind, version, scope and destination, and adds it if it is new. It stays until the transaction ends.
 CREATE OR REPLACE FUNCTION reachable_lane(queue_ text, kind_ text, version_ bigint, scope_ text, destination_ text) RETURNS bigint
@@ -8,11 +9,9 @@ LANGUAGE plpgsql AS $$
 DECLARE
     found_ bigint;
 BEGIN
-    -- Shared with other pushes; who deletes lanes takes it alone.
-    PERFORM pg_advisory_xact_lock_shared(1919246595, reachable_lane_lock(queue_, kind_, version_, scope_, destination_));
     SELECT id INTO found_ FROM reachable_lanes
     WHERE queue = queue_ AND kind = kind_ AND version = version_ AND scope = scope_
-    AND destination IS NOT DISTINCT FROM destination_ ORDER BY id LIMIT 1;
+    AND destination IS NOT DISTINCT FROM destination_ ORDER BY id LIMIT 1 FOR KEY SHARE;
     IF found_ IS NULL THEN
         INSERT INTO reachable_lanes (queue, kind, version, scope, destination)
         VALUES (queue_, kind_, version_, scope_, destination_) RETURNING id INTO found_;
@@ -20,35 +19,65 @@ BEGIN
     RETURN found_;
 END $$;
 
-CREATE OR REPLACE FUNCTION reachable_lane_lock(queue text, kind text, version bigint, scope text, destination text) RETURNS integer
-LANGUAGE sql STABLE AS $$
-    SELECT reachable_lock(concat_ws(E'\n', queue, kind, version, scope, destination))
-$$;
-
--- Adds an available job behind all others; false if one with its identity is there.
---
--- Positions of jobs with one key are in the order of commits: the caller holds the locks of the keys. clock: the reading of the
--- lane's clock.
-CREATE OR REPLACE FUNCTION reachable_insert(j reachable_jobs, now bigint, clock bigint) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-    mine boolean := false;
-    outage_ bigint;
+-- Changes the row of a name, so that this push waits for others of the name, or conflicts with them.
+CREATE OR REPLACE FUNCTION reachable_lock_pushes(name_ text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    -- Behind a job of this transaction it is blocked for certain: no one else can end that one before the commit. All others are
-    -- looked at by claims, which a transaction that stays open must not hold up.
-    IF j.serial_key IS NOT NULL THEN
-        SELECT o.xmin = pg_current_xact_id()::xid INTO mine FROM reachable_jobs o
-        WHERE o.queue = j.queue AND o.serial_key = j.serial_key AND (o.state < 2 OR o.state = 2 AND NOT o.continues)
-        ORDER BY o.position DESC LIMIT 1;
-    END IF;
-    j.is_blocked := coalesce(mine, false);
-    outage_ := reachable_outage(j, now);
-    j.age := reachable_age(j, outage_, clock);
-    j.outage := outage_;
-    j.due := reachable_due(j, now);
-    j.position := nextval('reachable_positions');
-    INSERT INTO reachable_jobs SELECT j.* ON CONFLICT (id) DO NOTHING;
-    RETURN FOUND;
+    INSERT INTO reachable_push_locks AS l (name) VALUES (name_) ON CONFLICT (name) DO UPDATE SET changes = l.changes + 1;
+END $$;
+
+-- Fails if a queue has more unfinished jobs than it may have. Exact among pushes and retries that name a limit.
+CREATE OR REPLACE FUNCTION reachable_check_room(queues text[], maximum bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    name text;
+BEGIN
+    IF maximum IS NULL THEN RETURN; END IF;
+    FOR name IN SELECT DISTINCT unnest(queues) ORDER BY 1 LOOP
+        PERFORM reachable_lock_pushes(jsonb_build_array(name)::text);
+        IF (SELECT count(*) FROM (
+            SELECT FROM reachable_lanes l, LATERAL (
+                (SELECT FROM reachable_jobs WHERE lane = l.id AND state = 0 AND NOT is_blocked AND due IS NULL LIMIT maximum + 1)
+                UNION ALL
+                (SELECT FROM reachable_jobs WHERE lane = l.id AND state < 2 AND (state = 1 OR is_blocked OR due IS NOT NULL)
+                 LIMIT maximum + 1)) AS u
+            WHERE l.queue = name LIMIT maximum + 1) AS unfinished) > maximum
+        THEN
+            RAISE EXCEPTION 'the queue % would have more than % unfinished jobs', name, maximum
+                USING HINT = 'Push again when jobs have ended, or raise the limit.', ERRCODE = 'RE002';
+        END IF;
+    END LOOP;
+END $$;
+
+-- True if an attempt of a job has started, also an earlier one.
+CREATE OR REPLACE FUNCTION reachable_has_started(place bigint) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT started > 0 OR is_started FROM reachable_view WHERE position = place);
+END $$;
+
+-- Fails with 40001 if a job was changed since the transaction's snapshot. Keeps no lock, for which its result would wait.
+CREATE OR REPLACE FUNCTION reachable_check_unchanged(place bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM reachable_jobs WHERE position = place FOR SHARE;
+    RAISE EXCEPTION SQLSTATE 'RE000';
+EXCEPTION WHEN SQLSTATE 'RE000' THEN NULL;
+END $$;
+
+-- Replaces a job that has not started; a claim of it ends.
+CREATE OR REPLACE FUNCTION reachable_replace(
+    place bigint, lane_ bigint, payload_ bytea, starts bigint, ends bigint, serial text, continues_ boolean, repeatable boolean,
+    idempotency text, trace_ text, now bigint
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    -- Those behind it with its old key are released when this has been committed.
+    INSERT INTO reachable_rechecks (queue, serial_key) SELECT queue, serial_key FROM reachable_jobs
+    WHERE position = place AND serial_key IS NOT NULL AND serial_key IS DISTINCT FROM serial;
+    -- A claim finds out whether it is blocked.
+    UPDATE reachable_jobs SET
+        lane = lane_, payload = payload_, not_before = starts, deadline = ends, due = CASE WHEN starts > now THEN starts END,
+        serial_key = serial, continues = continues_, is_repeatable = repeatable, idempotency_key = idempotency, trace = trace_,
+        state = 0, worker = NULL, is_blocked = false, charged = 0, network_failures = 0, failure_index = 0, crashes = 0,
+        has_unknown_outcome = false, soft_until = NULL, soft_since = NULL, hard_until = NULL, avoided_by = NULL,
+        avoided_since = NULL, avoided_until = NULL, last_error = NULL
+    WHERE position = place;
 END $$;
 
 -- Adds jobs in this order. Each result names the job that is there now, and what happened: added, kept, replaced or appended.
@@ -56,146 +85,155 @@ END $$;
 -- unique_rules: null, keep, replace or append. priorities: 0 bulk, 1 normal, 2 interactive. Times are nanoseconds.
 -- maximum: the most unfinished jobs of a queue.
 CREATE OR REPLACE FUNCTION reachable_push_batch(
-    ids text[], queues text[], kinds text[], versions bigint[], payloads bytea[], scopes text[], destinations text[],
+    ids uuid[], queues text[], kinds text[], versions bigint[], payloads bytea[], scopes text[], destinations text[],
     priorities bigint[], delays bigint[], limits bigint[], unique_rules text[], unique_keys text[], serial_keys text[],
-    continues_ boolean[], repeatable boolean[], idempotency_keys text[], traces text[], maximum bigint DEFAULT NULL
-) RETURNS TABLE (job text, outcome text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
+    continues_ boolean[], repeatable boolean[], idempotency_keys text[], traces text[], maximum bigint DEFAULT NULL,
+    notify boolean DEFAULT true
+) RETURNS TABLE (job uuid, outcome text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     now bigint;
     wall bigint;
-    outcomes text[];
+    sees_commits boolean;
+    missing text;
+    outcomes text[] := '{}';
     added text[] := '{}';
-    has_keys boolean := EXISTS (SELECT FROM unnest(unique_keys || serial_keys) AS key WHERE key IS NOT NULL);
-    lane_of jsonb := '{}';
-    name text;
+    -- The unique keys that this push has locked.
+    locked text[] := '{}';
+    lane_of jsonb;
     lane_ bigint;
-    clock bigint;
-    r record;
+    name text;
+    is_behind_own boolean;
     n record;
-    j reachable_jobs;
-    o reachable_jobs;
+    o record;
 BEGIN
-    IF EXISTS (SELECT FROM unnest(payloads) AS payload WHERE length(payload) > 1048576) THEN
-        RAISE EXCEPTION 'the payload of a job has more than 1 MiB' USING ERRCODE = 'RE001';
-    END IF;
-    -- In the order that all use.
-    PERFORM pg_advisory_xact_lock(1919246593, number) FROM (
-        SELECT DISTINCT unnest(reachable_chain_locks(queues[i], kinds[i], serial_keys[i], unique_keys[i])) AS number
-        FROM generate_subscripts(ids, 1) AS i WHERE has_keys ORDER BY 1) AS numbers;
-    now := reachable_now();
+    PERFORM '@own schema@';
+    now := reachable_now('@store@');
     wall := reachable_wall();
-    IF NOT has_keys THEN
-        FOR r IN
-            SELECT queue, kind, version, scope, destination
+    sees_commits := current_setting('transaction_isolation') IN ('read committed', 'read uncommitted');
+    -- Refused here: the error of a constraint would print the row.
+    SELECT CASE WHEN t.id IS NULL THEN 'id' WHEN t.queue IS NULL THEN 'queue' WHEN t.kind IS NULL THEN 'kind'
+                WHEN t.version IS NULL THEN 'version' WHEN t.payload IS NULL THEN 'payload' WHEN t.scope IS NULL THEN 'scope'
+                WHEN t.priority IS NULL THEN 'priority' WHEN t.continues IS NULL THEN 'continues'
+                WHEN t.repeatable IS NULL THEN 'repeatable' WHEN (t.rule IS NULL) <> (t.unique_key IS NULL) THEN 'unique_rule'
+                WHEN notify IS NULL THEN 'notify' WHEN length(t.payload) > 1048576 THEN '' END AS name
+    INTO missing FROM unnest(ids, queues, kinds, versions, payloads, scopes, priorities, continues_, repeatable, unique_rules,
+        unique_keys) AS t (id, queue, kind, version, payload, scope, priority, continues, repeatable, rule, unique_key)
+    ORDER BY 1 LIMIT 1;
+    IF missing = '' THEN
+        RAISE EXCEPTION 'the payload of a job has more than 1 MiB'
+            USING HINT = 'Store it in a file, and push the file''s name.', ERRCODE = 'RE001';
+    ELSIF missing IS NOT NULL THEN
+        RAISE EXCEPTION 'the argument % is null', missing USING ERRCODE = '22004';
+    END IF;
+    IF array_remove(unique_keys, NULL) = '{}' AND array_remove(serial_keys, NULL) = '{}' THEN
+        SELECT jsonb_object_agg(t.name, reachable_lane(t.queue, t.kind, t.version, t.scope, t.destination)) INTO lane_of FROM (
+            SELECT ROW(queue, kind, version, scope, destination)::text AS name, queue, kind, version, scope, destination
             FROM unnest(queues, kinds, versions, scopes, destinations)
                 WITH ORDINALITY AS t (queue, kind, version, scope, destination, place)
-            GROUP BY 1, 2, 3, 4, 5 ORDER BY min(place)
-        LOOP
-            lane_of := lane_of || jsonb_build_object(
-                concat_ws(E'\n', r.queue, r.kind, r.version, r.scope, coalesce('=' || r.destination, '')),
-                reachable_lane(r.queue, r.kind, r.version, r.scope, r.destination));
-        END LOOP;
+            GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY min(place)) AS t;
         -- No subscripts: each would walk through its array.
         WITH new AS (
-            INSERT INTO reachable_jobs (id, queue, kind, lane, priority, rank, outage, due, age, not_before, deadline, continues,
+            INSERT INTO reachable_jobs (id, queue, kind, lane, priority, due, pushed, not_before, deadline, continues,
                                         is_repeatable, idempotency_key, trace, created, payload)
-            SELECT t.id, queue, kind, lane, priority, 2 - priority,
-                   CASE WHEN coalesce(delay, 0) <= 0 THEN 0 END, CASE WHEN delay > 0 THEN now + delay END,
-                   CASE WHEN priority = 0 AND coalesce(delay, 0) <= 0
-                        THEN (SELECT reachable_lane_clock(l, now) FROM reachable_lanes l WHERE l.id = lane) ELSE 0 END,
-                   now + delay, now + time_limit, continues, is_repeatable, idempotency_key, trace, wall, payload
-            FROM unnest(ids::uuid[], queues, kinds, versions, payloads, scopes, destinations, priorities, delays, limits,
+            SELECT t.id, queue, kind, (lane_of ->> ROW(queue, kind, version, scope, destination)::text)::bigint, priority,
+                   CASE WHEN delay > 0 THEN now + delay END, now, now + delay, now + time_limit, continues, is_repeatable,
+                   idempotency_key, trace, wall, payload
+            FROM unnest(ids, queues, kinds, versions, payloads, scopes, destinations, priorities, delays, limits,
                         continues_, repeatable, idempotency_keys, traces) WITH ORDINALITY AS t (
                         id, queue, kind, version, payload, scope, destination, priority, delay, time_limit,
-                        continues, is_repeatable, idempotency_key, trace, place),
-                concat_ws(E'\n', queue, kind, version, scope, coalesce('=' || destination, '')) AS lane_name,
-                CAST(lane_of ->> lane_name AS bigint) AS lane
+                        continues, is_repeatable, idempotency_key, trace, place)
             ORDER BY place
             ON CONFLICT (id) DO NOTHING RETURNING id)
         SELECT array_agg(CASE WHEN new.id IS NULL THEN 'kept' ELSE 'added' END ORDER BY t.place) INTO outcomes
         -- A full join: each identity would be compared with each otherwise.
-        FROM unnest(ids::uuid[]) WITH ORDINALITY AS t (id, place) FULL JOIN new ON new.id = t.id;
-        added := ARRAY(SELECT DISTINCT unnest(queues));
+        FROM unnest(ids) WITH ORDINALITY AS t (id, place) FULL JOIN new ON new.id = t.id;
+        added := ARRAY(
+            SELECT DISTINCT t.queue FROM unnest(queues, outcomes) AS t (queue, outcome) WHERE t.outcome = 'added');
     ELSE
-        outcomes := '{}';
-        -- No subscripts here either.
+        -- Positions of jobs with one serial key are in the order of commits. All locks in the order that all use.
+        PERFORM pg_advisory_xact_lock(1919246593, number) FROM (
+            SELECT DISTINCT unnest(reachable_chain_locks(queue, kind, serial_key, NULL)) AS number
+            FROM unnest(queues, kinds, serial_keys) AS t (queue, kind, serial_key) ORDER BY 1) AS numbers;
+        locked := ARRAY(
+            SELECT DISTINCT jsonb_build_array(t.queue, t.kind, t.unique_key)::text
+            FROM unnest(queues, kinds, unique_keys, unique_rules) AS t (queue, kind, unique_key, rule)
+            WHERE t.unique_key IS NOT NULL AND NOT (t.rule = 'keep' AND EXISTS (
+                SELECT FROM reachable_jobs u WHERE u.queue = t.queue AND u.kind = t.kind AND u.unique_key = t.unique_key
+                AND u.state < 2 AND NOT u.is_cancel_requested)) ORDER BY 1);
+        PERFORM reachable_lock_pushes(t.name) FROM unnest(locked) AS t (name);
         FOR n IN
-            SELECT * FROM unnest(ids::uuid[], queues, kinds, versions, payloads, scopes, destinations, priorities, delays, limits,
+            SELECT * FROM unnest(ids, queues, kinds, versions, payloads, scopes, destinations, priorities, delays, limits,
                                  unique_rules, unique_keys, serial_keys, continues_, repeatable, idempotency_keys, traces)
                 WITH ORDINALITY AS t (
                     id, queue, kind, version, payload, scope, destination, priority, delay, time_limit,
                     unique_rule, unique_key, serial_key, continues, is_repeatable, idempotency_key, trace, place)
             ORDER BY place
         LOOP
-            o := NULL;
-            IF n.unique_key IS NOT NULL THEN
-                -- A push that is repeated, because its first answer was lost, changes nothing.
-                IF EXISTS (SELECT FROM reachable_jobs WHERE id = n.id) THEN
+            -- A push that is repeated, because its first answer was lost, changes nothing.
+            IF EXISTS (SELECT FROM reachable_jobs WHERE id = n.id) THEN
+                outcomes[n.place] := 'kept';
+                CONTINUE;
+            END IF;
+            outcomes[n.place] := 'added';
+            is_behind_own := false;
+            name := jsonb_build_array(n.queue, n.kind, n.unique_key)::text;
+            WHILE n.unique_key IS NOT NULL LOOP
+                SELECT u.position, u.id, u.state, u.xmin = pg_current_xact_id()::xid AS is_own INTO o FROM reachable_jobs u
+                WHERE u.queue = n.queue AND u.kind = n.kind AND u.unique_key = n.unique_key AND u.state < 2
+                AND NOT u.is_cancel_requested ORDER BY u.position DESC LIMIT 1;
+                IF FOUND AND n.unique_rule = 'keep' THEN
+                    IF NOT sees_commits THEN PERFORM reachable_check_unchanged(o.position); END IF;
                     outcomes[n.place] := 'kept';
+                    ids[n.place] := o.id;
+                    EXIT;
+                END IF;
+                IF name <> ALL(locked) THEN
+                    PERFORM reachable_lock_pushes(name);
+                    locked := locked || name;
                     CONTINUE;
                 END IF;
-                SELECT * INTO o FROM reachable_jobs
-                WHERE queue = n.queue AND kind = n.kind AND unique_key = n.unique_key AND state < 2
-                ORDER BY position DESC LIMIT 1;
-                IF FOUND AND n.unique_rule = 'replace' THEN
-                    -- Waits for a claim that is about to commit.
-                    SELECT * INTO o FROM reachable_jobs WHERE position = o.position FOR UPDATE;
-                    IF o.state > 1 THEN o := NULL; END IF;
+                EXIT WHEN o.position IS NULL;
+                is_behind_own := o.is_own;
+                outcomes[n.place] := 'appended';
+                EXIT WHEN n.unique_rule = 'append' OR reachable_has_started(o.position);
+                IF o.state = 1 AND NOT sees_commits THEN
+                    -- Whether it has started since the snapshot cannot be seen.
+                    RAISE EXCEPTION 'the job to replace may be about to start'
+                        USING HINT = 'Repeat the transaction.', ERRCODE = '40001';
                 END IF;
-                IF o.position IS NOT NULL AND n.unique_rule = 'keep' THEN
-                    ids[n.place] := o.id::text;
-                    outcomes[n.place] := 'kept';
-                    CONTINUE;
-                END IF;
-                IF o.position IS NOT NULL AND n.unique_rule = 'replace' AND o.state = 0 AND o.started = 0 THEN
-                    lane_ := reachable_lane(n.queue, n.kind, n.version, n.scope, n.destination);
-                    -- Its age counts on the clock of its lane: leave the old one's. A claim finds out whether it is blocked.
-                    SELECT reachable_lane_clock(l, now) INTO clock FROM reachable_lanes l WHERE l.id = o.lane;
-                    UPDATE reachable_jobs u SET
-                        age = reachable_age(u, NULL, clock), outage = NULL, due = NULL, undecodable = NULL, is_blocked = false,
-                        lane = lane_, payload = n.payload, not_before = now + n.delay, deadline = now + n.time_limit,
-                        idempotency_key = coalesce(n.idempotency_key, replace(n.id::text, '-', '')), trace = n.trace
-                    WHERE u.position = o.position;
-                    PERFORM reachable_schedule(ARRAY[o.position], now);
-                    ids[n.place] := o.id::text;
-                    outcomes[n.place] := 'replaced';
-                    CONTINUE;
-                END IF;
+                PERFORM FROM reachable_jobs WHERE position = o.position AND state < 2 AND NOT is_cancel_requested FOR UPDATE;
+                CONTINUE WHEN NOT FOUND OR reachable_has_started(o.position);
+                PERFORM reachable_replace(
+                    o.position, reachable_lane(n.queue, n.kind, n.version, n.scope, n.destination), n.payload, now + n.delay,
+                    now + n.time_limit, n.serial_key, n.continues, n.is_repeatable,
+                    coalesce(n.idempotency_key, replace(n.id::text, '-', '')), n.trace, now);
+                outcomes[n.place] := 'replaced';
+                ids[n.place] := o.id;
+                EXIT;
+            END LOOP;
+            CONTINUE WHEN outcomes[n.place] IN ('kept', 'replaced');
+            -- Behind a job of this transaction it is blocked for certain: no one else can end that one before the commit. All
+            -- others are looked at by claims, which a transaction that stays open must not hold up.
+            IF n.serial_key IS NOT NULL AND NOT is_behind_own THEN
+                SELECT u.xmin = pg_current_xact_id()::xid AS is_own INTO o FROM reachable_jobs u
+                WHERE u.queue = n.queue AND u.serial_key = n.serial_key AND (u.state < 2 OR u.state = 2 AND NOT u.continues)
+                ORDER BY u.position DESC LIMIT 1;
+                is_behind_own := coalesce(o.is_own, false);
             END IF;
             lane_ := reachable_lane(n.queue, n.kind, n.version, n.scope, n.destination);
-            SELECT reachable_lane_clock(l, now) INTO clock FROM reachable_lanes l WHERE l.id = lane_;
-            SELECT n.id, n.queue, n.kind, lane_, 0, n.priority, 2 - n.priority, 0, false, false, false, n.continues,
-                   n.is_repeatable, 0, 0, 0, 0, 0, 0, now + n.delay, now + n.time_limit, n.unique_key, n.serial_key,
-                   n.idempotency_key, n.trace, wall, n.payload
-            INTO j.id, j.queue, j.kind, j.lane, j.state, j.priority, j.rank, j.age, j.is_cancel_requested,
-                 j.soft_network, j.has_unknown_outcome, j.continues, j.is_repeatable, j.started, j.charged, j.network_failures,
-                 j.failure_index, j.crashes, j.claim, j.not_before, j.deadline, j.unique_key, j.serial_key,
-                 j.idempotency_key, j.trace, j.created, j.payload;
-            IF reachable_insert(j, now, clock) THEN
-                outcomes[n.place] := CASE WHEN o.position IS NULL THEN 'added' ELSE 'appended' END;
-                added := added || n.queue;
-            ELSE
-                outcomes[n.place] := 'kept';
-            END IF;
+            INSERT INTO reachable_jobs (id, queue, kind, lane, priority, is_blocked, due, pushed, not_before, deadline, unique_key,
+                                        serial_key, continues, is_repeatable, idempotency_key, trace, created, payload)
+            VALUES (n.id, n.queue, n.kind, lane_, n.priority, is_behind_own,
+                    CASE WHEN n.delay > 0 AND NOT is_behind_own THEN now + n.delay END, now, now + n.delay, now + n.time_limit,
+                    n.unique_key, n.serial_key, n.continues, n.is_repeatable, n.idempotency_key, n.trace, wall, n.payload)
+            ON CONFLICT (id) DO NOTHING;
+            IF FOUND THEN added := added || n.queue; ELSE outcomes[n.place] := 'kept'; END IF;
         END LOOP;
     END IF;
-    IF maximum IS NOT NULL THEN
-        FOR name IN SELECT DISTINCT unnest(added) ORDER BY 1 LOOP
-            -- Exact only if no one else pushes at the same time.
-            PERFORM pg_advisory_xact_lock(1919246596, reachable_lock(name));
-            IF (SELECT count(*) FROM (
-                SELECT FROM reachable_lanes l, LATERAL (
-                    (SELECT FROM reachable_jobs WHERE lane = l.id AND outage IS NOT NULL LIMIT maximum + 1) UNION ALL
-                    (SELECT FROM reachable_jobs WHERE lane = l.id AND state < 2 AND outage IS NULL LIMIT maximum + 1)) AS u
-                WHERE l.queue = name LIMIT maximum + 1) AS unfinished) > maximum
-            THEN
-                RAISE EXCEPTION 'the queue % would have more than % unfinished jobs', name, maximum USING ERRCODE = 'RE002';
-            END IF;
-        END LOOP;
-    END IF;
-    IF cardinality(added) > 0 OR 'replaced' = ANY(outcomes) THEN PERFORM reachable_wake(); END IF;
-    RETURN QUERY SELECT lower(replace(t.id, '-', '')), t.result FROM unnest(ids, outcomes) AS t (id, result);
+    PERFORM reachable_check_room(added, maximum);
+    IF notify AND (added <> '{}' OR 'replaced' = ANY(outcomes)) THEN PERFORM reachable_notify(); END IF;
+    RETURN QUERY SELECT * FROM unnest(ids, outcomes);
 END $$;
 
 -- Adds one job, from any client and in its own transaction: the job is there if the transaction commits, and only then.
@@ -203,30 +241,38 @@ END $$;
 --     SELECT reachable_push('upload', '{"file":"a.jpg"}', scope => 'host=photos.example.org port=443', serial_key => 'a.jpg');
 --
 -- payload: the parameters as the kind encodes them, JSON by default. unique_rule: keep, replace or append, with unique_key.
--- Returns the identity of the job that is there now.
+-- notify: false for a transaction that PREPARE TRANSACTION ends, which may not notify; workers then look within 5 s.
+-- Returns the identity of the job that is there now. Above READ COMMITTED it may fail with 40001: repeat the transaction.
 CREATE OR REPLACE FUNCTION reachable_push(
     kind text, payload text, queue text DEFAULT 'default', scope text DEFAULT 'internet', destination text DEFAULT NULL,
     serial_key text DEFAULT NULL, unique_key text DEFAULT NULL, unique_rule text DEFAULT 'keep', priority text DEFAULT 'normal',
     delay interval DEFAULT NULL, time_limit interval DEFAULT NULL, version bigint DEFAULT 1, repeatable boolean DEFAULT true,
-    continues boolean DEFAULT false, idempotency_key text DEFAULT NULL, maximum bigint DEFAULT NULL
+    continues boolean DEFAULT false, idempotency_key text DEFAULT NULL, maximum bigint DEFAULT NULL, notify boolean DEFAULT true
 ) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- The first 48 bits are the time, as in identities that programs make.
     id text := lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
         || right(replace(gen_random_uuid()::text, '-', ''), 20);
     step bigint := array_position(ARRAY['bulk', 'normal', 'interactive'], priority) - 1;
 BEGIN
-    IF step IS NULL THEN
+    PERFORM '@own schema@';
+    PERFORM reachable_now('@store@');
+    IF priority IS NOT NULL AND step IS NULL THEN
         RAISE EXCEPTION 'there is no priority %', priority USING HINT = 'Write bulk, normal or interactive.', ERRCODE = '22023';
     END IF;
+    IF unique_rule IS NULL THEN RAISE EXCEPTION 'the argument unique_rule is null' USING ERRCODE = '22004'; END IF;
     IF unique_rule NOT IN ('keep', 'replace', 'append') THEN
         RAISE EXCEPTION 'there is no unique_rule %', unique_rule USING HINT = 'Write keep, replace or append.', ERRCODE = '22023';
     END IF;
-    RETURN (SELECT job FROM reachable_push_batch(
-        ARRAY[id], ARRAY[queue], ARRAY[kind], ARRAY[version], ARRAY[convert_to(payload, 'UTF8')], ARRAY[scope], ARRAY[destination],
-        ARRAY[step], ARRAY[(extract(epoch FROM delay) * 1000000000)::bigint],
-        ARRAY[(extract(epoch FROM time_limit) * 1000000000)::bigint], ARRAY[CASE WHEN unique_key IS NOT NULL THEN unique_rule END],
-        ARRAY[unique_key], ARRAY[serial_key], ARRAY[continues], ARRAY[repeatable], ARRAY[idempotency_key], ARRAY[NULL::text],
-        maximum));
+    RETURN (SELECT replace(job::text, '-', '') FROM reachable_push_batch(
+        ARRAY[id::uuid], ARRAY[queue], ARRAY[kind], ARRAY[version], ARRAY[convert_to(payload, 'UTF8')], ARRAY[scope],
+        ARRAY[destination], ARRAY[step], ARRAY[reachable_nanoseconds(delay)], ARRAY[reachable_nanoseconds(time_limit)],
+        ARRAY[CASE WHEN unique_key IS NOT NULL THEN unique_rule END], ARRAY[unique_key], ARRAY[serial_key], ARRAY[continues],
+        ARRAY[repeatable], ARRAY[idempotency_key], ARRAY[NULL::text], maximum, notify));
 END $$;
+
+-- The nanoseconds of an interval: at most half of the range, so that no sum overflows.
+CREATE OR REPLACE FUNCTION reachable_nanoseconds(duration interval) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT AS $$
+    SELECT least(greatest(extract(epoch FROM duration) * 1000000000, -2305843009213693952), 2305843009213693952)::bigint
+$$;

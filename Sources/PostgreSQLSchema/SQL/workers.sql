@@ -1,85 +1,96 @@
 -- Workers and their leases.
 
-SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', false);
-
--- Adds a worker; returns its number.
-CREATE OR REPLACE FUNCTION reachable_register(queue text, node text, machine text, process text, host text)
-RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-DECLARE
-    own bigint;
+-- Adds a worker; returns its number, and the workers of its machine as reachable_extend does.
+CREATE OR REPLACE FUNCTION reachable_register(queue_ text, node_ text, boot_ text, machine_ text, process_ text, host_ text)
+RETURNS TABLE (worker bigint, workers bigint[], processes text[])
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM reachable_relax();
+    PERFORM '@own schema@';
+    PERFORM reachable_begin('@store@');
+    SET LOCAL synchronous_commit = off;
     PERFORM reachable_tick();
-    INSERT INTO reachable_workers (queue, node, machine, process, host, heartbeat, seen)
-    SELECT queue, node, machine, process, host, lease, instant FROM reachable_clock RETURNING number INTO own;
-    RETURN own;
+    INSERT INTO reachable_workers (queue, node, boot, machine, process, host, heartbeat, seen)
+    SELECT queue_, node_, boot_, machine_, process_, host_, lease, instant FROM reachable_clock RETURNING number INTO worker;
+    SELECT array_agg(number), array_agg(process) INTO workers, processes FROM reachable_workers WHERE machine = machine_;
+    RETURN NEXT;
 END $$;
 
--- Returns the other workers of a machine and their processes, so that the caller can tell which have ended.
-CREATE OR REPLACE FUNCTION reachable_neighbours(machine_ text) RETURNS TABLE (number bigint, process text)
-LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT number, process FROM reachable_workers WHERE machine = machine_
-$$;
-
--- Removes workers whose process has ended while their machine stayed up.
-CREATE OR REPLACE FUNCTION reachable_bury(machine_ text, numbers bigint[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
-DECLARE
-    w reachable_workers;
-BEGIN
-    FOR w IN
-        SELECT * FROM reachable_workers WHERE number = ANY(numbers) AND machine = machine_ ORDER BY number FOR UPDATE SKIP LOCKED
-    LOOP
-        PERFORM reachable_remove(w, false, true, reachable_now());
-    END LOOP;
-END $$;
-
--- Extends a worker's lease; returns the claims whose jobs' cancellation was requested, or no row if the lease has ended.
-CREATE OR REPLACE FUNCTION reachable_extend(worker_ bigint) RETURNS TABLE (jobs text[], claims bigint[])
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
+-- Extends a worker's lease; no row if it has ended.
+--
+-- Returns the claims whose jobs' cancellation was requested, all workers of the machine with their processes, so that the caller
+-- can tell which have ended, and the version of the tables.
+CREATE OR REPLACE FUNCTION reachable_extend(worker_ bigint, machine_ text)
+RETURNS TABLE (jobs uuid[], claims bigint[], workers bigint[], processes text[], schema bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     now bigint;
 BEGIN
-    PERFORM reachable_relax();
+    PERFORM '@own schema@';
+    PERFORM reachable_begin('@store@');
+    SET LOCAL synchronous_commit = off;
     -- Before the clock is locked, for which all heartbeats wait.
     DELETE FROM reachable_starts s WHERE s.worker = worker_ AND NOT EXISTS (
         SELECT FROM reachable_jobs j WHERE j.worker = s.worker AND j.claim_call = s.claim_call);
     PERFORM reachable_tick();
     now := reachable_now();
     -- A worker that another call is about to remove is waited for.
-    UPDATE reachable_workers w SET heartbeat = c.lease, seen = now FROM reachable_clock c
-    WHERE w.number = worker_ AND w.heartbeat > reachable_lease_end();
+    UPDATE reachable_workers w SET heartbeat = c.lease, seen = now FROM reachable_clock c WHERE w.number = worker_;
     -- No write tells idle workers of the end of another one.
     PERFORM reachable_sweep(0, now);
-    PERFORM reachable_settle_doubts(now);
-    RETURN QUERY SELECT * FROM reachable_status(worker_);
+    PERFORM reachable_recheck(now);
+    RETURN QUERY SELECT s.*, m.*, reachable_schema() FROM reachable_status(worker_) AS s,
+        (SELECT array_agg(number), array_agg(process) FROM reachable_workers WHERE machine = machine_) AS m;
+END $$;
+
+-- Removes workers of a machine whose process has ended while the machine stayed up.
+CREATE OR REPLACE FUNCTION reachable_remove_ended(machine_ text, numbers bigint[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    now bigint;
+    number_ bigint;
+BEGIN
+    PERFORM '@own schema@';
+    now := reachable_begin('@store@');
+    FOR number_ IN
+        SELECT number FROM reachable_workers WHERE number = ANY(numbers) AND machine = machine_
+        ORDER BY number FOR UPDATE SKIP LOCKED
+    LOOP
+        PERFORM reachable_remove(number_, false, true, now);
+    END LOOP;
+END $$;
+
+-- Removes a worker that ends in good order.
+CREATE OR REPLACE FUNCTION reachable_unregister(worker_ bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+    PERFORM '@own schema@';
+    PERFORM reachable_remove(worker_, true, false, reachable_begin('@store@'));
 END $$;
 
 -- Returns the claims of a worker whose jobs' cancellation was requested, or no row if its lease has ended.
-CREATE OR REPLACE FUNCTION reachable_status(worker_ bigint) RETURNS TABLE (jobs text[], claims bigint[])
-LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
-    SELECT ARRAY(SELECT replace(id::text, '-', '') FROM reachable_jobs WHERE worker = w.number AND is_cancel_requested
-                 ORDER BY position),
-           ARRAY(SELECT claim FROM reachable_jobs WHERE worker = w.number AND is_cancel_requested ORDER BY position)
-    FROM reachable_workers w WHERE w.number = worker_ AND w.heartbeat > reachable_lease_end()
-$$;
+CREATE OR REPLACE FUNCTION reachable_status(worker_ bigint) RETURNS TABLE (jobs uuid[], claims bigint[])
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+    PERFORM '@own schema@';
+    PERFORM reachable_now('@store@');
+    RETURN QUERY
+        SELECT ARRAY(SELECT id FROM reachable_jobs WHERE worker = w.number AND is_cancel_requested ORDER BY position),
+               ARRAY(SELECT claim FROM reachable_jobs WHERE worker = w.number AND is_cancel_requested ORDER BY position)
+        FROM reachable_workers w WHERE w.number = worker_;
+END $$;
 
 -- Returns the workers of a queue, or of all for null, whose lease is valid; since: the time since the last heartbeat.
 CREATE OR REPLACE FUNCTION reachable_list_workers(queue_ text)
 RETURNS TABLE (number bigint, queue text, node text, host text, process text, claims bigint, since bigint)
-LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
-    SELECT w.number, w.queue, w.node, w.host, w.process,
-           (SELECT count(*) FROM reachable_jobs j WHERE j.worker = w.number), greatest(0, moment - w.seen)
-    FROM reachable_now() AS moment, reachable_present(moment) AS w WHERE queue_ IS NULL OR w.queue = queue_ ORDER BY w.number
-$$;
-
--- Removes a worker that ends in good order.
-CREATE OR REPLACE FUNCTION reachable_unregister(worker_ bigint) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+#variable_conflict use_column
 DECLARE
-    w reachable_workers;
+    now bigint;
 BEGIN
-    SELECT * INTO w FROM reachable_workers WHERE number = worker_ FOR UPDATE;
-    IF FOUND THEN PERFORM reachable_remove(w, true, false, reachable_now()); END IF;
+    PERFORM '@own schema@';
+    now := reachable_now('@store@');
+    RETURN QUERY
+        SELECT w.number, w.queue, w.node, w.host, w.process,
+               (SELECT count(*) FROM reachable_jobs j WHERE j.worker = w.number), greatest(0, now - w.seen)
+        FROM reachable_present(now) AS w WHERE queue_ IS NULL OR w.queue = queue_ ORDER BY w.number;
 END $$;

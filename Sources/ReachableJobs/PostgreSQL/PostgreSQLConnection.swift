@@ -65,7 +65,7 @@ final class PostgreSQLConnection: Sendable {
     func close() { state.close() }
 
     /// Returns "host:port/database" for messages; never a user name or a password.
-    static func place(of conninfo: String) -> String { PostgreSQLConninfo.place(of: conninfo) }
+    static func address(of conninfo: String) -> String { PostgreSQLConninfo.address(of: conninfo) }
 
     private func perform(_ operation: PostgreSQLRequest.Operation) async throws(PostgreSQLFailure) -> PostgreSQLResult {
         let result = await withCheckedContinuation { state.enqueue(PostgreSQLRequest(operation, .task($0))) }

@@ -61,7 +61,7 @@ struct PostgreSQLConninfo: Sendable {
     }
 
     /// Returns "host:port/database" for messages; never a user name or a password.
-    static func place(of text: String) -> String {
+    static func address(of text: String) -> String {
         guard isComplete(text), let given = take(PQconninfoParse(text, nil)) else { return "an invalid connection string" }
         let defaults = take(PQconndefaults()) ?? []
         func value(_ names: String...) -> String? {

@@ -1,32 +1,33 @@
 #if PostgreSQL
 extension PostgreSQLFailure {
-    /// Returns the error of a store at `place`, as ``PostgreSQLConnection/place(of:)`` writes it.
-    func storeError(for place: String) -> JobStoreError {
+    /// Returns the error of a store at `address`, as ``PostgreSQLConnection/address(of:)`` writes it.
+    func storeError(for address: String) -> JobStoreError {
         switch kind {
         case .server(let state):
-            return serverError(state, place)
+            return serverError(state, address)
         case .connect, .lost:
-            if let sqlstate, let error = connectionError(sqlstate, place) { return error }
+            if let sqlstate, let error = connectionError(sqlstate, address) { return error }
             if kind == .connect {
                 return JobStoreError(
-                    .unavailable, "cannot connect to PostgreSQL at \(place): \(message)",
+                    .unavailable, "cannot connect to PostgreSQL at \(address): \(message)",
                     next: "check that the server runs and that this machine can reach it")
             }
             return JobStoreError(
-                .unavailable, "lost the connection to PostgreSQL at \(place): \(message)",
+                .unavailable, "lost the connection to PostgreSQL at \(address): \(message)",
                 next: "check the server and the network; the job store connects again by itself")
         case .local:
             return JobStoreError(
-                .unavailable, "no connection to PostgreSQL at \(place): \(message)",
+                .unavailable, "no connection to PostgreSQL at \(address): \(message)",
                 next: "check the limits of open files, threads and memory of this process")
         case .invalid:
             return JobStoreError(
-                .inputOutput, "PostgreSQL at \(place) cannot take a value: \(message)", next: "change the value; nothing was sent")
+                .inputOutput, "PostgreSQL at \(address) cannot take a value: \(message)",
+                next: "change the value; nothing was sent")
         }
     }
 
     /// Returns the error of a code that concerns the connection, or `nil`.
-    private func connectionError(_ state: String, _ place: String) -> JobStoreError? {
+    private func connectionError(_ state: String, _ address: String) -> JobStoreError? {
         let advice: String
         switch state {
         case _ where state.hasPrefix("28"):
@@ -37,20 +38,24 @@ extension PostgreSQLFailure {
         case _ where state.hasPrefix("08"): advice = "check the server's log and the network between this machine and the server"
         default: return nil
         }
-        return JobStoreError(.unavailable, "PostgreSQL at \(place) refuses the connection: \(message)", next: advice)
+        return JobStoreError(.unavailable, "PostgreSQL at \(address) refuses the connection: \(message)", next: advice)
     }
 
-    private func serverError(_ state: String, _ place: String) -> JobStoreError {
-        if let error = connectionError(state, place) { return error }
-        let subject = "PostgreSQL at \(place)"
+    private func serverError(_ state: String, _ address: String) -> JobStoreError {
+        if let error = connectionError(state, address) { return error }
+        let subject = "PostgreSQL at \(address)"
         switch state {
-        // The store's own codes: those of `reachable_push_batch`, and that of a newer version of the tables.
+        // The store's own codes.
         case "RE001":
-            return JobStoreError(.tooLarge, message, next: "store the payload in a file, and push the file's name")
+            return JobStoreError(.tooLarge, message, next: "store it in a file, and push the file's name")
         case "RE002":
-            return JobStoreError(.full, message, next: "push later, or raise the limit")
+            return JobStoreError(.full, message, next: JobStoreError.full(queue: "", limit: 0).advice)
         case "RE003":
             return JobStoreError(.newerSchema, message, next: "update this program")
+        case "RE004":
+            return JobStoreError(.foreign, message, next: "connect again, or install the functions with PostgreSQLStore.install()")
+        case "RE005":
+            return JobStoreError(.foreign, message, next: "install it with PostgreSQLStore.install(), or run install.sql")
         case "53100":
             return JobStoreError(
                 .diskFull, "no space is left for \(subject): \(message)",

@@ -31,11 +31,14 @@ final class PostgreSQLLink: Sendable {
     /// The time for which a caller waits for a connection.
     static let patience = Duration.seconds(10)
 
+    /// The settings of all sessions, whatever the database's defaults are: calls decide by what others have committed.
+    static let settings = [("lock_timeout", "5s"), ("default_transaction_isolation", "read committed")]
+
     /// The longest delay between two attempts to connect to a server that answers with a failure, or does not answer.
     private static let longestBackoff = Duration.seconds(5)
 
     /// The server and the database, for messages.
-    let place: String
+    let address: String
     private let conninfo: String
     private let bus: RetryBus?
     private let installsTables: Bool
@@ -45,7 +48,7 @@ final class PostgreSQLLink: Sendable {
 
     init(_ conninfo: String, bus: RetryBus?, installsTables: Bool, hint: @escaping @Sendable () -> Void) {
         (self.conninfo, self.bus, self.installsTables, self.hint) = (conninfo, bus, installsTables, hint)
-        place = PostgreSQLConnection.place(of: conninfo)
+        address = PostgreSQLConnection.address(of: conninfo)
     }
 
     deinit { close() }
@@ -109,7 +112,7 @@ final class PostgreSQLLink: Sendable {
     }
 
     private var closed: JobStoreError {
-        JobStoreError(.unavailable, "the store at \(place) was closed", next: "make another one")
+        JobStoreError(.unavailable, "the store at \(address) was closed", next: "make another one")
     }
 
     private func giveUp(_ number: Int) {
@@ -118,7 +121,7 @@ final class PostgreSQLLink: Sendable {
             returning: .failure(
                 error
                     ?? JobStoreError(
-                        .unavailable, "PostgreSQL at \(place) was not reached within \(Self.patience)",
+                        .unavailable, "PostgreSQL at \(address) was not reached within \(Self.patience)",
                         next: "check that the server runs and that this machine can reach it")))
     }
 
@@ -142,7 +145,7 @@ final class PostgreSQLLink: Sendable {
             .backoff(.exponential(initial: .milliseconds(250), maximum: Self.longestBackoff).jitter(.full))
             .connectivity(scope == nil ? .ignore : .wait(upTo: nil))
             .classify { ($0 as? PostgreSQLFailure)?.attemptFailure }
-        let options = JobOptions(destination: place)
+        let options = JobOptions(destination: address)
         do {
             let connection = try await bus.retry(policy, to: scope ?? .internet, options: options) { [weak self] _ in
                 try await self?.attempt()
@@ -172,7 +175,7 @@ final class PostgreSQLLink: Sendable {
     private func attempt() async throws(PostgreSQLFailure) -> PostgreSQLConnection {
         let ended = Ended()
         let connection = PostgreSQLConnection(
-            conninfo: conninfo, settings: [("lock_timeout", "5s")], onNotification: { [hint] _, _ in hint() },
+            conninfo: conninfo, settings: Self.settings, onNotification: { [hint] _, _ in hint() },
             onEnd: { [weak self] _ in
                 guard let connection = ended.take() else { return }
                 self?.lose(connection)
@@ -183,20 +186,20 @@ final class PostgreSQLLink: Sendable {
             try await connection.listen("reachable")
         } catch {
             connection.close()
-            state.withLock { $0.error = error.storeError(for: place) }
+            state.withLock { $0.error = error.storeError(for: address) }
             throw error
         }
         ended.keep(connection)
         return connection
     }
 
-    /// Checks the version of the tables, and installs them if they are missing and should be there.
-    private func check(_ connection: PostgreSQLConnection) async throws(PostgreSQLFailure) {
+    /// Checks the version of the tables, and installs them if they are missing or earlier and this store may.
+    func check(_ connection: PostgreSQLConnection) async throws(PostgreSQLFailure) {
         do throws(PostgreSQLFailure) {
             try PostgreSQLStore.check(try await connection.query("SELECT reachable_schema()").int(0, 0) ?? 0)
         } catch {
-            // There is no such function.
-            guard error.kind == .server(sqlstate: "42883"), installsTables else { throw error }
+            // There is no such function, or an earlier version.
+            guard installsTables, ["42883", "RE005"].contains(error.sqlstate) else { throw error }
             try await PostgreSQLStore.install(on: connection)
         }
     }
@@ -214,7 +217,7 @@ final class PostgreSQLLink: Sendable {
     }
 
     private func fail(_ error: any Error) {
-        let reason = (error as? PostgreSQLFailure)?.storeError(for: place) ?? closed
+        let reason = (error as? PostgreSQLFailure)?.storeError(for: address) ?? closed
         let waiters = state.withLock { state -> [Waiter] in
             guard case .connecting = state.phase else { return [] }
             defer { state.waiters = [:] }

@@ -2,7 +2,7 @@
 internal import FoundationEssentials
 internal import Glibc
 
-/// The processes of this machine, which tests replace.
+/// The processes and the boot clock of this machine, which tests replace.
 package struct PostgreSQLMachine: Sendable {
     /// The machine's boot and the namespace of its process numbers: only within both do numbers name processes.
     package var name: String
@@ -13,9 +13,18 @@ package struct PostgreSQLMachine: Sendable {
     /// True if a process of this machine may still run.
     package var isAlive: @Sendable (_ process: String) -> Bool
 
+    /// Returns the identity of the boot (/proc/sys/kernel/random/boot_id, random(4)).
+    package var bootID: @Sendable () -> String
+    /// Returns the nanoseconds since boot, suspension included (CLOCK_BOOTTIME, clock_gettime(2)).
+    package var bootTime: @Sendable () -> Int64
+
     /// Creates a machine.
-    package init(name: String, process: String, host: String? = nil, isAlive: @escaping @Sendable (String) -> Bool) {
+    package init(
+        name: String, process: String, host: String? = nil, bootID: @escaping @Sendable () -> String = { boot },
+        bootTime: @escaping @Sendable () -> Int64 = readBootTime, isAlive: @escaping @Sendable (String) -> Bool
+    ) {
         (self.name, self.process, self.host, self.isAlive) = (name, process, host, isAlive)
+        (self.bootID, self.bootTime) = (bootID, bootTime)
     }
 
     /// This machine and process.
@@ -30,9 +39,17 @@ package struct PostgreSQLMachine: Sendable {
     /// Returns the number of a process.
     static func number(of process: String) -> Int? { process.split(separator: ":").first.flatMap { Int($0) } }
 
-    private static var boot: String {
+    /// The identity of this boot, which a process cannot outlive.
+    package static let boot: String = {
         let id = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
         return id.map { $0.filter { $0 != "\n" } } ?? "unknown"
+    }()
+
+    /// Returns the nanoseconds since boot.
+    @Sendable package static func readBootTime() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
     private static var namespace: String {

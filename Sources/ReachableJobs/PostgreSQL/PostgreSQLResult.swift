@@ -46,6 +46,11 @@ final class PostgreSQLResult: @unchecked Sendable {
         withValue(row, column) { PostgreSQLReader.array($0) { PostgreSQLReader.int($0) } }
     }
 
+    /// Returns an array of uuids.
+    func ids(_ row: Int, _ column: Int) -> [DurableJobID?]? {
+        withValue(row, column) { PostgreSQLReader.array($0) { PostgreSQLReader.id($0) } }
+    }
+
     /// Returns an array of texts.
     func texts(_ row: Int, _ column: Int) -> [String?]? {
         withValue(row, column) { PostgreSQLReader.array($0) { PostgreSQLReader.text($0) } }

@@ -6,51 +6,57 @@ internal import Synchronization
 /// Searches, explanations and hints.
 extension PostgreSQLStore {
     /// Returns jobs by position; see ``JobStore/find(_:)``.
-    public func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] {
+    package func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] {
         let prefix = filter.idPrefix?.lowercased()
         if let prefix, prefix.utf8.count > 32 || !prefix.utf8.allSatisfy({ Character(UnicodeScalar($0)).isHexDigit }) { return [] }
         func stored(_ text: String?) -> PostgreSQLValue { .text(text.map(StoredText.stored)) }
         // NULL is another type's for each array.
         let states = filter.states?.compactMap { PostgreSQLRow.states.firstIndex(of: $0) }.map { Int64($0) }
         let values: [PostgreSQLValue] = [
-            stored(filter.queue), .bool(states != nil), .ints(states ?? []), .bool(filter.kinds != nil),
+            .bool(filter.ids != nil), .ids(Array(filter.ids ?? [])), stored(filter.queue),
+            .bool(states != nil), .ints(states ?? []), .bool(filter.kinds != nil),
             .texts(filter.kinds?.map(StoredText.stored) ?? []), .text(prefix), stored(filter.uniqueKey), stored(filter.serialKey),
             stored(filter.destination), .int(filter.after), .int(filter.limit.map { Int64(max(0, $0)) }),
         ]
         let sql = """
-            SELECT * FROM reachable_find($1, CASE WHEN $2 THEN $3 END, CASE WHEN $4 THEN $5 END, $6, $7, $8, $9, $10, $11)
+            SELECT \(PostgreSQLJob.selection("")) FROM reachable_find(
+                CASE WHEN $1 THEN $2 END, $3, CASE WHEN $4 THEN $5 END, CASE WHEN $6 THEN $7 END, $8, $9, $10, $11, $12, $13)
             """
-        return try await query(sql, values).rows.compactMap { row in
+        return try await query(sql, values).rows.map { row throws(JobStoreError) in
             var row = row
-            return row.job()?.job
+            guard let job = PostgreSQLJob(&row)?.job else { throw malformed }
+            return job
         }
     }
 
     /// Explains why jobs do not run; see ``JobStore/explain(_:)``.
-    public func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?] {
+    package func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobExplanation?] {
         if ids.isEmpty { return [] }
-        let result = try await query("SELECT * FROM reachable_explain($1)", [.texts(Set(ids).map(\.description))])
-        var standings: [DurableJobID: JobStanding] = [:]
+        let facts = """
+            now, is_paused, workers, hold, serial_blocker, serial_state, unique_blocker, unique_state, worker, is_started
+            """
+        let sql = "SELECT \(facts), \(PostgreSQLJob.selection(hasPayload: false)) FROM reachable_explain($1)"
+        let result = try await query(sql, [.ids(Array(Set(ids)))])
+        var explanations: [DurableJobID: JobExplanation] = [:]
         for row in result.rows {
             var row = row
-            guard let job = row.job()?.job else { continue }
             let (now, isPaused, workers, hold) = (row.instant(), row.bool(), row.count(), row.instant())
-            let (boundNode, undecodableBy) = (row.text(), Set(row.ints().map(WorkerID.init)))
-            let blockers = [JobStanding.Blocker.Key.serial, .unique].compactMap { key -> JobStanding.Blocker? in
+            let blockers = [JobExplanation.Blocker.Key.serial, .unique].compactMap { key -> JobExplanation.Blocker? in
                 let (id, state) = (row.id(), row.state())
                 guard let id, let state else { return nil }
-                return JobStanding.Blocker(id: id, state: state, key: key)
+                return JobExplanation.Blocker(id: id, state: state, key: key)
             }
-            let worker = row.int().map(WorkerID.init)
-            standings[job.id] = JobStanding(
+            let (worker, isStarted) = (row.int().map(WorkerID.init), row.bool())
+            guard let job = PostgreSQLJob(&row)?.job else { throw malformed }
+            explanations[job.id] = JobExplanation(
                 job: job, isPaused: isPaused, workers: workers, holdUntil: hold, blockers: blockers, worker: worker,
-                isStarted: row.bool(), now: now ?? StoreInstant(nanoseconds: 0), boundNode: boundNode, undecodableBy: undecodableBy)
+                isStarted: isStarted, now: now ?? StoreInstant(nanoseconds: 0))
         }
-        return ids.map { standings[$0] }
+        return ids.map { explanations[$0] }
     }
 
     /// Returns the workers; see ``JobStore/workers(of:)``.
-    public func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] {
+    package func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] {
         try await query("SELECT * FROM reachable_list_workers($1)", [.text(queue.map(StoredText.stored))]).rows.compactMap { row in
             var row = row
             guard let id = row.int(), let queue = row.text(), let node = row.text() else { return nil }
@@ -64,7 +70,7 @@ extension PostgreSQLStore {
     /// Counts jobs; see ``JobStore/count(queue:)``.
     ///
     /// Reads all jobs of the queue, without making claims wait.
-    public func count(queue: String) async throws(JobStoreError) -> [JobCount] {
+    package func count(queue: String) async throws(JobStoreError) -> [JobCount] {
         try await query("SELECT * FROM reachable_count($1)", [.text(StoredText.stored(queue))]).rows.compactMap { row in
             var row = row
             guard let state = row.state(), let kind = row.text() else { return nil }
@@ -79,7 +85,7 @@ extension PostgreSQLStore {
     ///
     /// The server notifies (NOTIFY(7)) once for each transaction that lets a job run. A hint also comes each 5 s, and with each new
     /// connection: notifications are lost with the connection.
-    public func changes() -> AsyncStream<Void> {
+    package func changes() -> AsyncStream<Void> {
         let stream = hints.stream(keeping: 1) { [weak self] in self?.stopPolling() }
         poll.withLock { poll in
             guard poll == nil else { return }
@@ -120,7 +126,11 @@ extension PostgreSQLStore {
                     if wasSent { repeating(&values) }
                 // The server has ended one of two transactions that waited for each other.
                 case .server("40P01") where deadlocks < 3: deadlocks += 1
-                default: throw error.storeError(for: place)
+                // Tables or functions are missing, perhaps since others were installed.
+                case .server(let state) where state.hasPrefix("42"):
+                    do throws(PostgreSQLFailure) { try await link.check(connection) } catch { throw error.storeError(for: address) }
+                    throw error.storeError(for: address)
+                default: throw error.storeError(for: address)
                 }
             }
         }
@@ -139,12 +149,12 @@ extension PostgreSQLStore {
     /// The error for an answer that no version of the functions gives.
     var malformed: JobStoreError {
         JobStoreError(
-            .inputOutput, "PostgreSQL at \(place) gave an answer that this program does not know",
+            .inputOutput, "PostgreSQL at \(address) gave an answer that this program does not know",
             next: "install the functions of this version with PostgreSQLStore.install()")
     }
 }
 
-extension NewJob.Unique {
+extension JobQueue.Unique {
     /// The word of `reachable_push`.
     var rule: String {
         switch self {
@@ -163,7 +173,6 @@ extension AttemptResult.Outcome {
         case .failed: "failed"
         case .cancelled: "cancelled"
         case .again: "again"
-        case .undecodable: "undecodable"
         }
     }
 

@@ -34,7 +34,7 @@ public final class PostgreSQLStore: JobStore {
     }
 
     /// The server and the database, without user or password.
-    public let place: String
+    public let address: String
 
     let link: PostgreSQLLink
     let hints = Listeners<Void>()
@@ -57,7 +57,7 @@ public final class PostgreSQLStore: JobStore {
     package init(_ connection: String, bus: RetryBus?, installsTables: Bool = false, machine: PostgreSQLMachine) {
         (conninfo, self.machine) = (connection, machine)
         link = PostgreSQLLink(connection, bus: bus, installsTables: installsTables) { [hints] in hints.yield(()) }
-        place = link.place
+        address = link.address
     }
 
     deinit {
@@ -66,40 +66,46 @@ public final class PostgreSQLStore: JobStore {
         link.close()
     }
 
-    /// Installs the tables and functions in the connection's schema, or renews the functions.
+    /// Installs the tables and functions in the connection's schema: the missing versions of the tables, and all functions.
     ///
     /// The connection's user has to own the schema, or may create in it. A database administrator can run the same files with psql:
     /// `install.sql`, and `roles.sql` for roles with the least rights that suffice.
     ///
     /// - Throws: ``JobStoreError``.
     public func install() async throws(JobStoreError) {
-        let connection = PostgreSQLConnection(conninfo: conninfo, onNotification: { _, _ in }, onEnd: { _ in })
+        let connection = PostgreSQLConnection(
+            conninfo: conninfo, settings: PostgreSQLLink.settings, onNotification: { _, _ in }, onEnd: { _ in })
         defer { connection.close() }
         do throws(PostgreSQLFailure) {
             try await connection.open()
             try await Self.install(on: connection)
         } catch {
-            throw error.storeError(for: place)
+            throw error.storeError(for: address)
         }
     }
 
-    /// Installs the tables and functions, one installation of a schema at a time.
+    /// Installs the tables and functions in one transaction, one installation of a schema at a time.
     static func install(on connection: PostgreSQLConnection) async throws(PostgreSQLFailure) {
         let lock = "SELECT pg_advisory_xact_lock(1919246592, coalesce(hashtext(current_schema()), 0))"
-        for statement in ["BEGIN", lock] { _ = try await connection.query(statement) }
-        if try await connection.query("SELECT to_regclass('reachable_clock') IS NOT NULL").bool(0, 0) == true {
-            try check(try await connection.query("SELECT schema FROM reachable_clock").int(0, 0) ?? 0)
+        for statement in ["BEGIN", lock] + PostgreSQLSchema.versions { _ = try await connection.query(statement) }
+        let applied = try await connection.query("SELECT max(version) FROM reachable_versions").int(0, 0) ?? 0
+        for version in applied..<PostgreSQLSchema.version {
+            for statement in PostgreSQLSchema.tables(version + 1) { _ = try await connection.query(statement) }
         }
-        for statement in PostgreSQLSchema.statements { _ = try await connection.query(statement) }
-        _ = try await connection.query("COMMIT")
+        for statement in PostgreSQLSchema.functions + ["COMMIT"] { _ = try await connection.query(statement) }
     }
 
-    /// Refuses tables of later versions.
+    /// Refuses tables of other versions.
     static func check(_ version: Int64) throws(PostgreSQLFailure) {
-        guard version > PostgreSQLSchema.version else { return }
-        throw PostgreSQLFailure(
-            .server(sqlstate: "RE003"),
-            "the store has version \(version), and this program knows versions up to \(PostgreSQLSchema.version)")
+        let known = PostgreSQLSchema.version
+        if version > known {
+            throw PostgreSQLFailure(
+                .server(sqlstate: "RE003"), "the store has version \(version), and this program knows versions up to \(known)")
+        }
+        if version < known {
+            throw PostgreSQLFailure(
+                .server(sqlstate: "RE005"), "the store has version \(version), and this program needs version \(known)")
+        }
     }
 
     /// Ends the connection; later calls throw.
@@ -110,15 +116,11 @@ public final class PostgreSQLStore: JobStore {
     /// Adds jobs; see ``JobStore/push(_:limit:)``.
     ///
     /// Jobs with a serial or unique key wait for open transactions that push the same key.
-    public func push(_ jobs: [NewJob], limit: Int?) async throws(JobStoreError) -> [PushReceipt] {
+    package func push(_ jobs: [NewJob], limit: Int?) async throws(JobStoreError) -> [PushReceipt] {
         if jobs.isEmpty { return [] }
-        for job in jobs where job.payload.count > largestPayload {
-            throw JobStoreError(
-                .tooLarge, "the payload of a job of kind \(job.kind) has \(job.payload.count) bytes, more than 1 MiB",
-                next: "store it in a file, and push the file's name")
-        }
+        if let error = JobStoreError.tooLarge(jobs) { throw error }
         let values: [PostgreSQLValue] = [
-            .texts(jobs.map(\.id.description)), .texts(jobs.map { StoredText.stored($0.queue) }),
+            .ids(jobs.map(\.id)), .texts(jobs.map { StoredText.stored($0.queue) }),
             .texts(jobs.map { StoredText.stored($0.kind) }), .ints(jobs.map { Int64($0.version) }),
             .bytesArray(jobs.map(\.payload)),
             .texts(jobs.map { StoredText.stored($0.scope) }), .texts(jobs.map { $0.destination.map(StoredText.stored) }),
@@ -140,7 +142,7 @@ public final class PostgreSQLStore: JobStore {
     }
 
     /// Records results; see ``JobStore/finish(_:by:)``.
-    public func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
+    package func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         if results.isEmpty { return [] }
         let delays = results.map(\.outcome.delays)
         let values: [PostgreSQLValue] = [
@@ -151,12 +153,12 @@ public final class PostgreSQLStore: JobStore {
             .ints(short(results.map { $0.holdsDestination?.storable })), .ints(results.map { Int64($0.counters.started) }),
             .ints(results.map { Int64($0.counters.charged) }), .ints(results.map { Int64($0.counters.networkFailures) }),
             .ints(results.map { Int64($0.counters.failureIndex) }),
-            .texts(short(results.map { $0.storedError.map(StoredText.stored) })),
+            .texts(short(results.map { $0.storedError.map(StoredText.stored) })), .int(nodeTime),
             .bool(state.withLock(\.hasUnansweredResults)),
         ]
-        let list = (1...16).map { "$\($0)" }.joined(separator: ", ")
+        let list = (1...17).map { "$\($0)" }.joined(separator: ", ")
         do throws(JobStoreError) {
-            let result = try await query("SELECT * FROM reachable_finish(\(list))", values) { $0[15] = .bool(true) }
+            let result = try await query("SELECT * FROM reachable_finish(\(list))", values) { $0[16] = .bool(true) }
             state.withLock { $0.hasUnansweredResults = false }
             return try outcomes(result)
         } catch {
@@ -169,32 +171,36 @@ public final class PostgreSQLStore: JobStore {
     private func short<Value>(_ values: [Value?]) -> [Value?] { values.contains { $0 != nil } ? values : [] }
 
     /// Cancels jobs; see ``JobStore/cancel(_:)``.
-    public func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {
+    package func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {
         if ids.isEmpty { return [] }
-        return try outcomes(try await query("SELECT * FROM reachable_cancel($1)", [.texts(ids.map(\.description))]))
+        return try outcomes(try await query("SELECT * FROM reachable_cancel($1)", [.ids(ids)]))
     }
 
-    /// Makes jobs available again; see ``JobStore/retry(_:)``.
-    public func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
+    /// Makes jobs available again; see ``JobStore/retry(_:limit:)``.
+    package func retry(_ ids: [DurableJobID], limit: Int?) async throws(JobStoreError) -> [RetryOutcome] {
         if ids.isEmpty { return [] }
-        let result = try await query("SELECT * FROM reachable_retry($1)", [.texts(ids.map(\.description))])
-        return (0..<result.rowCount).map { result.bool($0, 0) ?? false }
+        let result = try await query("SELECT * FROM reachable_retry($1, $2)", [.ids(ids), .int(limit.map(Int64.init))])
+        return result.rows.map { row in
+            var row = row
+            let (outcome, holder) = (row.text(), row.id())
+            return holder.map { .taken(by: $0) } ?? (outcome == "retried" ? .retried : .notEnded)
+        }
     }
 
     /// Ends the backoff of jobs; see ``JobStore/endBackoff(_:)``.
-    public func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
+    package func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
         if ids.isEmpty { return [] }
-        let result = try await query("SELECT * FROM reachable_end_backoff($1)", [.texts(ids.map(\.description))])
+        let result = try await query("SELECT * FROM reachable_end_backoff($1)", [.ids(ids)])
         return (0..<result.rowCount).map { result.bool($0, 0) ?? false }
     }
 
     /// Pauses or resumes a queue; see ``JobStore/setPaused(_:queue:)``.
-    public func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) {
+    package func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) {
         _ = try await query("SELECT reachable_set_paused($1, $2)", [.text(StoredText.stored(queue)), .bool(isPaused)])
     }
 
     /// Deletes old jobs; see ``JobStore/prune(_:limit:)``.
-    public func prune(_ retention: Retention, limit: Int) async throws(JobStoreError) -> Int {
+    package func prune(_ retention: Retention, limit: Int) async throws(JobStoreError) -> Int {
         if limit <= 0 { return 0 }
         let values: [PostgreSQLValue] = [
             .int(retention.succeeded.storable), .int(retention.failed.storable), .int(Int64(limit)),
@@ -204,57 +210,53 @@ public final class PostgreSQLStore: JobStore {
 
     // MARK: Workers
 
+    /// The time of the machine's boot clock; see ``JobStore/nodeTime``.
+    package var nodeTime: Int64 { machine.bootTime() }
+
     /// Adds a worker; see ``JobStore/register(queue:node:)``.
-    public func register(queue: String, node: String) async throws(JobStoreError) -> WorkerID {
-        try await buryNeighbours()
+    package func register(queue: String, node: String) async throws(JobStoreError) -> WorkerID {
         let values: [PostgreSQLValue] = [
-            .text(StoredText.stored(queue)), .text(StoredText.stored(node)), .text(machine.name), .text(machine.process),
-            .text(machine.host.map(StoredText.stored)),
+            .text(StoredText.stored(queue)), .text(StoredText.stored(node)), .text(machine.bootID()), .text(machine.name),
+            .text(machine.process), .text(machine.host.map(StoredText.stored)),
         ]
-        let sql = "SELECT reachable_register($1, $2, $3, $4, $5)"
-        guard let number = try await query(sql, values).int(0, 0) else { throw malformed }
+        let result = try await query("SELECT * FROM reachable_register($1, $2, $3, $4, $5, $6)", values)
+        guard var row = result.rows.first, let number = row.int() else { throw malformed }
+        try await removeEnded(&row)
         return WorkerID(rawValue: number)
     }
 
     /// Removes a worker; see ``JobStore/unregister(_:)``.
-    public func unregister(_ worker: WorkerID) async throws(JobStoreError) {
+    package func unregister(_ worker: WorkerID) async throws(JobStoreError) {
         _ = try await query("SELECT reachable_unregister($1)", [.int(worker.rawValue)])
     }
 
     /// Extends a lease; see ``JobStore/extend(_:)``.
-    public func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
-        let status = try status(try await query("SELECT * FROM reachable_extend($1)", [.int(worker.rawValue)]), worker)
-        try await buryNeighbours()
+    package func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
+        let result = try await query("SELECT * FROM reachable_extend($1, $2)", [.int(worker.rawValue), .text(machine.name)])
+        guard var row = result.rows.first else { throw .unknown(worker) }
+        let status = WorkerStatus(&row)
+        try await removeEnded(&row)
+        // Later tables may have been installed since the connection was made.
+        do throws(PostgreSQLFailure) { try Self.check(row.int() ?? 0) } catch { throw error.storeError(for: address) }
         return status
     }
 
     /// Returns a worker's state; see ``JobStore/status(of:)``.
-    public func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
-        try status(try await query("SELECT * FROM reachable_status($1)", [.int(worker.rawValue)]), worker)
+    package func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
+        let result = try await query("SELECT * FROM reachable_status($1)", [.int(worker.rawValue)])
+        guard var row = result.rows.first else { throw .unknown(worker) }
+        return WorkerStatus(&row)
     }
 
-    private func status(_ result: PostgreSQLResult, _ worker: WorkerID) throws(JobStoreError) -> WorkerStatus {
-        guard var row = result.rows.first else { throw unknown(worker) }
-        return WorkerStatus(
-            cancelled: zip(row.texts(), row.ints()).compactMap { id, claim in
-                id.flatMap { DurableJobID($0) }.map { JobTicket(id: $0, claim: claim) }
-            })
-    }
-
-    /// Tells the server which workers of this machine ended with their processes: their jobs need not wait for the end of a lease.
-    private func buryNeighbours() async throws(JobStoreError) {
-        let found = try await query("SELECT * FROM reachable_neighbours($1)", [.text(machine.name)])
-        let ended = found.rows.compactMap { row -> Int64? in
-            var row = row
-            guard let number = row.int(), let process = row.text(), !machine.isAlive(process) else { return nil }
-            return number
-        }
+    /// Removes the workers of this machine that ended with their processes: their jobs need not wait for the end of a lease.
+    private func removeEnded(_ row: inout PostgreSQLRow) async throws(JobStoreError) {
+        let ended = zip(row.ints(), row.texts()).compactMap { $1.map(machine.isAlive) == false ? $0 : nil }
         if ended.isEmpty { return }
-        _ = try await query("SELECT reachable_bury($1, $2)", [.text(machine.name), .ints(ended)])
+        _ = try await query("SELECT reachable_remove_ended($1, $2)", [.text(machine.name), .ints(ended)])
     }
 
     /// Claims jobs; see ``JobStore/claim(_:)``.
-    public func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {
+    package func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {
         let worker = request.worker
         let lost = state.withLock { $0.lostCalls[worker] ?? [] }
         var calls = lost
@@ -266,13 +268,12 @@ public final class PostgreSQLStore: JobStore {
             defer { calls.append(call) }
             return [
                 .int(worker.rawValue), .int(call), .ints(calls), .int(Int64(request.limit)), .ints(request.lanes.map(\.lane)),
-                .ints(request.lanes.map { Int64($0.limit) }), .ints(request.lanes.map { $0.edge?.nanoseconds }),
+                .ints(request.lanes.map { Int64($0.limit) }), .ints(request.lanes.map(\.edge)), .int(nodeTime),
                 .int(request.lastKnownLane),
             ]
         }
         do throws(JobStoreError) {
-            let sql = "SELECT * FROM reachable_claim($1, $2, $3, $4, $5, $6, $7, $8)"
-            let result = try await query(sql, values()) { $0 = values() }
+            let result = try await query(Self.claimStatement, values()) { $0 = values() }
             let claims = try claims(result, worker)
             state.withLock { $0.lostCalls[worker] = nil }
             return claims
@@ -282,8 +283,13 @@ public final class PostgreSQLStore: JobStore {
         }
     }
 
+    private static let claimStatement = """
+        SELECT is_paused, has_more, next_due, now, lane_numbers, lane_kinds, lane_versions, lane_scopes, lane_destinations, gone,
+               \(PostgreSQLJob.selection("")) FROM reachable_claim($1, $2, $3, $4, $5, $6, $7, $8, $9)
+        """
+
     private func claims(_ result: PostgreSQLResult, _ worker: WorkerID) throws(JobStoreError) -> Claims {
-        guard var row = result.rows.first else { throw unknown(worker) }
+        guard var row = result.rows.first else { throw .unknown(worker) }
         let (isPaused, hasMore, nextDue, now) = (row.bool(), row.bool(), row.instant(), row.instant())
         var claims = Claims(
             jobs: [], newLanes: [], isPaused: isPaused, hasMore: hasMore, nextDue: nextDue,
@@ -297,34 +303,32 @@ public final class PostgreSQLStore: JobStore {
                     destination: destinations[index]))
         }
         claims.goneLanes = Set(row.ints())
-        let first = row.column
-        // Each row but the first is a job.
-        let rows = (1..<result.rowCount).map { number in
-            (rank: result.int(number, first) ?? 0, position: result.int(number, first + 2) ?? 0, number: number)
-        }
-        claims.jobs = try rows.sorted { ($0.rank, $0.position) < ($1.rank, $1.position) }.map { row throws(JobStoreError) in
-            var row = PostgreSQLRow(result, row.number, from: first + 1)
-            // The next claim gives these jobs back.
-            guard let (job, claim) = row.job() else { throw malformed }
-            return Claims.Claimed(job: job, claim: claim)
-        }
+        // The next claim gives these jobs back if one cannot be read.
+        claims.jobs = try jobs(result, from: row.column).map { Claims.Claimed(job: $0.job, claim: $0.claim) }
         return claims
     }
 
+    /// Returns the jobs of all rows but the first.
+    private func jobs(_ result: PostgreSQLResult, from column: Int) throws(JobStoreError) -> [PostgreSQLJob] {
+        try result.rows.dropFirst().map { row throws(JobStoreError) in
+            var row = PostgreSQLRow(result, row.row, from: column)
+            guard let job = PostgreSQLJob(&row) else { throw malformed }
+            return job
+        }
+    }
+
     /// Fails jobs whose deadline has passed; see ``JobStore/expire(queue:limit:)``.
-    public func expire(queue: String, limit: Int) async throws(JobStoreError) -> ExpiredJobs {
+    package func expire(queue: String, limit: Int) async throws(JobStoreError) -> ExpiredJobs {
         let values: [PostgreSQLValue] = [.text(StoredText.stored(queue)), .int(Int64(limit))]
-        guard var row = try await query("SELECT * FROM reachable_expire($1, $2)", values).rows.first else { throw malformed }
-        let ids = row.texts().compactMap(\.self)
-        var expired = ExpiredJobs(jobs: [], next: row.instant(), hasMore: row.bool())
-        let wanted = Dictionary(uniqueKeysWithValues: ids.enumerated().map { ($1, $0) })
-        for id in wanted.keys { expired.jobs += try await find(JobFilter(idPrefix: id, limit: 1)) }
-        expired.jobs.sort { wanted[$0.id.description] ?? 0 < wanted[$1.id.description] ?? 0 }
-        return expired
+        let result = try await query(
+            "SELECT next, has_more, \(PostgreSQLJob.selection()) FROM reachable_expire($1, $2)", values)
+        guard var row = result.rows.first else { throw malformed }
+        let (next, hasMore) = (row.instant(), row.bool())
+        return ExpiredJobs(jobs: try jobs(result, from: row.column).map(\.job), next: next, hasMore: hasMore)
     }
 
     /// Records starts; see ``JobStore/start(_:by:)``.
-    public func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
+    package func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
         if tickets.isEmpty { return [] }
         let result = try await query("SELECT * FROM reachable_start($1, $2, $3)", values(tickets, worker))
         return (0..<result.rowCount).map { result.bool($0, 0) ?? false }
@@ -332,7 +336,7 @@ public final class PostgreSQLStore: JobStore {
 
     /// Gives jobs back; see ``JobStore/giveBack(_:by:)``.
     @discardableResult
-    public func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
+    package func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         if tickets.isEmpty { return [] }
         let sql = "SELECT * FROM reachable_give_back($1, $2, $3, $4)"
         return try outcomes(try await query(sql, values(tickets, worker) + [.bool(false)]) { $0[3] = .bool(true) })
@@ -341,11 +345,22 @@ public final class PostgreSQLStore: JobStore {
     private func values(_ tickets: [JobTicket], _ worker: WorkerID) -> [PostgreSQLValue] {
         [.int(worker.rawValue), .ids(tickets.map(\.id)), .ints(tickets.map(\.claim))]
     }
+}
 
-    private func unknown(_ worker: WorkerID) -> JobStoreError {
-        JobStoreError(
-            .unknownWorker, "worker \(worker.rawValue) is not registered with the store at \(place), or its lease has ended",
-            next: "end its attempts, and register again")
+extension WorkerStatus {
+    /// Reads two columns: the identities and the claims.
+    fileprivate init(_ row: inout PostgreSQLRow) {
+        let (ids, claims) = (row.ids(), row.ints())
+        self.init(cancelled: zip(ids, claims).compactMap { id, claim in id.map { JobTicket(id: $0, claim: claim) } })
+    }
+}
+
+extension JobQueue {
+    /// Creates a queue in PostgreSQL; ``run()`` makes this process a worker.
+    ///
+    /// The queue writes to the logger and the metrics of the bus's configuration. Available with the package's trait `PostgreSQL`.
+    public convenience init(_ store: PostgreSQLStore, bus: RetryBus, configuration: Configuration = .init()) {
+        self.init(store as any JobStore, bus: bus, configuration: configuration)
     }
 }
 #endif

@@ -73,6 +73,30 @@ struct PostgreSQLClientTests {
         #expect(try await bench.claim(worker).jobs.map(\.job.name) == ["second"])
     }
 
+    /// Neither the start nor the return of a claim waits for the transaction, whose end decides.
+    @Test(arguments: ["COMMIT", "ROLLBACK"]) func aClaimedJobIsReplaced(end: String) async throws {
+        let bench = try await PostgreSQLStoreBench()
+        let names = ["start", "return", "end"]
+        let worker = try await bench.store.register(queue: "default", node: "node")
+        for name in names { try await bench.run("SELECT reachable_push('upload', 'old', unique_key => '\(name)')") }
+        let tickets = try await bench.claim(worker).jobs.map(\.ticket)
+        #expect(tickets.count == 3)
+        try await bench.run("BEGIN")
+        for name in names {
+            try await bench.run("SELECT reachable_push('upload', 'new', unique_key => '\(name)', unique_rule => 'replace')")
+        }
+        #expect(try await bench.store.start([tickets[0]], by: worker) == [false])
+        #expect(try await bench.store.giveBack([tickets[1]], by: worker) == [.recorded])
+        try await bench.store.unregister(worker)
+        let other = try await bench.store.register(queue: "default", node: "node")
+        #expect(try await bench.claim(other).jobs.isEmpty)
+        try await bench.run(end)
+        let claimed = try await bench.claim(other).jobs
+        #expect(claimed.map(\.job.name) == Array(repeating: end == "COMMIT" ? "new" : "old", count: 3))
+        let results = tickets.map { AttemptResult($0, .succeeded, counters: .init()) }
+        #expect(try await bench.store.finish(results, by: worker) == [.refused, .refused, .refused])
+    }
+
     /// Another claim is about to take the first one of them.
     @Test func aLockedChainHidesNoOtherJobs() async throws {
         let bench = try await PostgreSQLStoreBench()
@@ -122,7 +146,7 @@ struct PostgreSQLClientTests {
             try await bench.run("RESET ROLE")
             let tables = try await bench.run(
                 "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename LIKE 'reachable%'")
-            #expect(tables.rowCount == 9)
+            #expect(tables.rowCount == 10)
             for table in tables.firstTexts {
                 try await expectDenied(role, "SELECT 1 FROM \(table)")
                 try await expectDenied(role, "DELETE FROM \(table)")
@@ -132,7 +156,7 @@ struct PostgreSQLClientTests {
         }
         try await expectDenied("reachable_pusher", "SELECT * FROM reachable_cancel('{}')")
         try await expectDenied(
-            "reachable_pusher", "SELECT * FROM reachable_find(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1)")
+            "reachable_pusher", "SELECT * FROM reachable_find(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1)")
         // All of a worker's calls, as a user who is nothing else.
         try await JobStoreConformance(exempting: [.crashes], patience: .seconds(600)) {
             let bench = try await PostgreSQLStoreBench()
@@ -149,14 +173,6 @@ struct PostgreSQLClientTests {
         }
         let workers = try await bench.store.workers(of: "q")
         #expect(workers.map(\.host) == ["attic", "\u{1}", nil] && workers.map(\.process) == [812, 4711, nil])
-    }
-
-    @Test func aStrangersTablesAreNotInTheWay() async throws {
-        let bench = try await PostgreSQLStoreBench()
-        // A function that belongs to the owner must not read what a caller puts before it.
-        try await bench.run("CREATE TEMPORARY TABLE reachable_jobs (position int)")
-        try await bench.run("SELECT reachable_push('upload', '{}')")
-        #expect(try await bench.store.find(JobFilter()).count == 1)
     }
 }
 #endif

@@ -131,7 +131,7 @@ struct PostgreSQLCostTests {
             """
             SELECT string_agg(number::text, ',' ORDER BY number),
                    string_agg(CASE kind WHEN $1 THEN $2::bigint ELSE 16 END::text, ',' ORDER BY number),
-                   string_agg('NULL', ',') FROM reachable_lanes
+                   string_agg('0', ',') FROM reachable_lanes
             """, [.text(kind), .int(Int64(limit))])
         func list(_ column: Int) -> String { "'{\(lanes.text(0, column) ?? "")}'" }
         // Inside a transaction the server's counters grow by what the claim does alone.
@@ -140,7 +140,7 @@ struct PostgreSQLCostTests {
         _ = try await bench.run(
             """
             SELECT * FROM reachable_claim(
-                \(worker.rawValue), 1, '{}', 2, \(list(0)), \(list(1)), \(list(2)), 1000)
+                \(worker.rawValue), 1, '{}', 2, \(list(0)), \(list(1)), \(list(2)), 0, 1000)
             """)
         let after = try await pagesRead(bench)
         _ = try await bench.run("COMMIT")

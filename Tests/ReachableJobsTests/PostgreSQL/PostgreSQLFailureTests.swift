@@ -23,9 +23,9 @@ import Testing
 
     @Test func connectionTroubleIsUnavailable() {
         for kind in [PostgreSQLFailure.Kind.connect, .lost(wasSent: true), .lost(wasSent: false), .local] {
-            #expect(PostgreSQLFailure(kind, "reason").storeError(for: "place").code == .unavailable)
+            #expect(PostgreSQLFailure(kind, "reason").storeError(for: "address").code == .unavailable)
         }
-        let refused = PostgreSQLFailure(.connect, "reason", sqlstate: "28P01").storeError(for: "place")
+        let refused = PostgreSQLFailure(.connect, "reason", sqlstate: "28P01").storeError(for: "address")
         #expect(refused.code == .unavailable && refused.advice.contains("password file"))
     }
 
@@ -37,8 +37,8 @@ import Testing
         ("postgres://h:1/db?user=a@b", "h:1/db"), ("postgresql://[::1]:5433/db", "[::1]:5433/db"),
         ("postgres://u:p@[::1]:5433/db", "[::1]:5433/db"), ("host=a\0b", "an invalid connection string"),
     ])
-    func placesNameServerAndDatabase(conninfo: String, place: String) {
-        #expect(PostgreSQLConnection.place(of: conninfo) == place)
+    func addressesNameServerAndDatabase(conninfo: String, address: String) {
+        #expect(PostgreSQLConnection.address(of: conninfo) == address)
     }
 
     @Test func malformedArraysAreNil() {

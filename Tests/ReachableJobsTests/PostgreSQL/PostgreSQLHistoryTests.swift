@@ -13,12 +13,9 @@ struct PostgreSQLHistoryTests {
                 store: bench.store, passTime: { try await bench.jump($0) }, notice: { try await bench.notice() },
                 crash: { worker in
                     try await bench.endProcess(of: worker)
-                    try await bench.run("SELECT reachable_bury('machine', ARRAY[$1])", [.int(worker.rawValue)])
+                    try await bench.run("SELECT reachable_remove_ended('machine', ARRAY[$1])", [.int(worker.rawValue)])
                 },
-                reboot: {
-                    try await bench.run("UPDATE reachable_workers SET heartbeat = -1000000000000")
-                    try await bench.notice()
-                }, hasOwnNumbers: true)
+                reboot: { try await bench.reboot() })
         }
     }
 }

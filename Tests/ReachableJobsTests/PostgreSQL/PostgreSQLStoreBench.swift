@@ -9,9 +9,16 @@ import Testing
 
 /// A store in a schema of its own, on the test server, with a clock that the test holds.
 final class PostgreSQLStoreBench: Sendable {
+    /// The machine's boot, whose clock goes on with the server's.
+    final class Boot: Sendable {
+        let clock = Atomic<Int64>(0)
+        let number = Atomic<Int>(1)
+    }
+
     let store: PostgreSQLStore
     let conninfo: String
-    private let schema: String
+    let boot = Boot()
+    let schema: String
     private let connection: PostgreSQLConnection
     private let users = Mutex<[String]>([])
 
@@ -19,7 +26,7 @@ final class PostgreSQLStoreBench: Sendable {
         schema = "t" + UUID().uuidString.lowercased().filter { $0 != "-" }
         conninfo = "options=-csearch_path=\(schema)"
         connection = PostgreSQLConnection(conninfo: conninfo, onNotification: { _, _ in }, onEnd: { _ in })
-        store = Self.store(conninfo)
+        store = Self.store(conninfo, boot)
         try await connection.open()
         try await run("CREATE SCHEMA \(schema)")
         guard install else { return }
@@ -53,16 +60,27 @@ final class PostgreSQLStoreBench: Sendable {
         try await connection.query(sql, values)
     }
 
+    /// A connection of another program, with an isolation level as the database's default.
+    func client(_ level: String) async throws -> PostgreSQLConnection {
+        let connection = PostgreSQLConnection(
+            conninfo: conninfo, settings: [("default_transaction_isolation", level)], timeLimit: .seconds(60),
+            onNotification: { _, _ in }, onEnd: { _ in })
+        try await connection.open()
+        return connection
+    }
+
     /// Another store for the same jobs, as another process has it.
-    func peer() -> PostgreSQLStore { Self.store(conninfo) }
+    func peer() -> PostgreSQLStore { Self.store(conninfo, boot) }
 
     /// Another store on a machine with a host name.
     func store(on host: String, process: String) -> PostgreSQLStore {
         PostgreSQLStore(conninfo, bus: nil, machine: PostgreSQLMachine(name: host, process: process, host: host) { _ in true })
     }
 
-    private static func store(_ conninfo: String) -> PostgreSQLStore {
-        let machine = PostgreSQLMachine(name: "machine", process: "alive") { $0 == "alive" }
+    private static func store(_ conninfo: String, _ boot: Boot) -> PostgreSQLStore {
+        let machine = PostgreSQLMachine(
+            name: "machine", process: "alive", bootID: { "\(boot.number.load(ordering: .relaxed))" },
+            bootTime: { boot.clock.load(ordering: .relaxed) }, isAlive: { $0 == "alive" })
         return PostgreSQLStore(conninfo, bus: nil, machine: machine)
     }
 
@@ -80,8 +98,7 @@ final class PostgreSQLStoreBench: Sendable {
         let user = "u" + UUID().uuidString.lowercased().filter { $0 != "-" }
         try await run("CREATE USER \(user) IN ROLE \(role)")
         users.withLock { $0.append(user) }
-        let machine = PostgreSQLMachine(name: "machine", process: "alive") { $0 == "alive" }
-        return PostgreSQLStore("\(conninfo) user=\(user)", bus: nil, machine: machine)
+        return Self.store("\(conninfo) user=\(user)", boot)
     }
 
     /// Claims from all lanes.
@@ -96,8 +113,16 @@ final class PostgreSQLStoreBench: Sendable {
         try await run("UPDATE reachable_workers SET process = 'ended' WHERE number = $1", [.int(worker.rawValue)])
     }
 
+    /// Ends all workers as a new boot does.
+    func reboot() async throws {
+        boot.number.add(1, ordering: .relaxed)
+        try await run("UPDATE reachable_workers SET heartbeat = -1000000000000")
+        try await notice()
+    }
+
     /// Moves the server's wall clock and the clock of leases at once.
     func jump(_ duration: Duration) async throws {
+        boot.clock.add(duration.nanoseconds, ordering: .relaxed)
         try await run("UPDATE test_time SET wall = wall + $1", [.int(duration.nanoseconds)])
         try await run(
             "UPDATE reachable_clock SET lease = lease + $1, instant = instant + $1, wall = wall + $1", [.int(duration.nanoseconds)])
@@ -111,6 +136,7 @@ final class PostgreSQLStoreBench: Sendable {
 
     /// Moves the server's wall clock; heartbeats of other workers move the store's clock with it.
     func pass(_ duration: Duration) async throws {
+        boot.clock.add(duration.nanoseconds, ordering: .relaxed)
         var rest = duration
         while rest > .zero {
             let step = min(rest, .seconds(10))

@@ -98,7 +98,7 @@ struct PostgreSQLTroubleTests {
             await postgreSQLFailure { () throws(PostgreSQLFailure) in try await bench.connection.open() })
         #expect(failure.kind == .connect && failure.sqlstate == "3D000")
         #expect(failure.message.hasSuffix(#"FATAL: database "missing" does not exist"#))
-        let error = failure.storeError(for: PostgreSQLConnection.place(of: "dbname=missing"))
+        let error = failure.storeError(for: PostgreSQLConnection.address(of: "dbname=missing"))
         #expect(error.code == .unavailable && error.advice.hasPrefix("create the database"))
         #expect(bench.ends.value.isEmpty)
     }
@@ -134,9 +134,9 @@ struct PostgreSQLTroubleTests {
         let bench = PostgreSQLBench(conninfo)
         let failure = try #require(
             await postgreSQLFailure { () throws(PostgreSQLFailure) in try await bench.connection.open() })
-        let place = PostgreSQLConnection.place(of: conninfo)
+        let address = PostgreSQLConnection.address(of: conninfo)
         #expect(failure.kind == .connect)
-        #expect(!"\(failure) \(place) \(failure.storeError(for: place))".contains("secretpw"))
+        #expect(!"\(failure) \(address) \(failure.storeError(for: address))".contains("secretpw"))
     }
 
     /// Runs in its own process: tests of servers have hundreds of connections.
