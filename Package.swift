@@ -150,7 +150,8 @@ let package = Package(
                 "StateExploration", "jobs-probe", sqlite,
                 .byName(name: "PostgreSQLSchema", condition: .when(traits: ["PostgreSQL"])),
                 .byName(name: "CRecordingVFS", condition: .when(traits: ["SQLite"])),
-            ]),
+            ],
+            exclude: ["PostgreSQL/Fixtures", "SQLite/Fixtures"]),
         .testTarget(
             name: "ReachableFleetTests",
             dependencies: [

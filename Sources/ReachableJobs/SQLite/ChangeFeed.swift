@@ -4,7 +4,7 @@ internal import GRDB
 internal import Glibc
 internal import Synchronization
 
-/// The hints of a store: its own changes at once, those of other processes by inotify.
+/// The hints of a store: its own changes at once, those of other processes and their ends by inotify.
 final class ChangeFeed: Sendable {
     private let path: String
     private let writer: any DatabaseWriter
@@ -44,7 +44,7 @@ final class ChangeFeed: Sendable {
     }
 
     private func watch() {
-        let new = FileWatcher(path: path) { [weak self] finish in self?.check(finish) }
+        let new = FileWatcher(path: path, onEnd: { [weak self] in self?.notify() }, onChange: { [weak self] in self?.check($0) })
         let isUsed = watcher.withLock { watcher in
             // Another stream was faster, or this one has ended.
             guard watcher == nil, !listeners.isEmpty else { return false }
@@ -68,7 +68,7 @@ final class ChangeFeed: Sendable {
             var new: Int?
             do {
                 try db.inTransaction(.immediate) {
-                    new = try Int.fetchOne(db, sql: "PRAGMA data_version")
+                    new = try Int.fetchOne(db, sql: "PRAGMA main.data_version")
                     return .commit
                 }
             } catch {
@@ -87,7 +87,8 @@ final class ChangeFeed: Sendable {
 
 /// Looks at a database again after each write to its files, by inotify(7): no timer runs while no process writes.
 ///
-/// The write ahead log is watched, and the directory, because SQLite deletes the log when its last connection closes.
+/// The write ahead log is watched, and the directory, because SQLite deletes the log when its last connection closes. The file of
+/// the workers' locks is closed when a process ends that had workers: their jobs are free.
 // Sendable: all mutable properties are used on `queue` only.
 final class FileWatcher: @unchecked Sendable {
     /// The least time between two checks while writes go on, and the largest one while the database is locked, in milliseconds.
@@ -96,15 +97,25 @@ final class FileWatcher: @unchecked Sendable {
     private let queue = DispatchQueue(label: "reachability.jobs.changes")
     private let path: String
     private let check: @Sendable (@escaping @Sendable (Bool) -> Void) -> Void
+    private let onEnd: @Sendable () -> Void
     private let descriptor: Int32
     private let source: (any DispatchSourceRead)?
     private let timer: any DispatchSourceTimer
-    private var directory: Int32 = -1
+    private var (directory, workers): (Int32, Int32) = (-1, -1)
     private var pause = FileWatcher.pause
     private var lastCheck = DispatchTime(uptimeNanoseconds: 0)
 
-    init(path: String, check: @escaping @Sendable (@escaping @Sendable (Bool) -> Void) -> Void) {
-        (self.path, self.check) = (path, check)
+    /// Begins to watch.
+    ///
+    /// - Parameters:
+    ///   - path: The path of the database.
+    ///   - onEnd: Called after the end of another process that may have had workers.
+    ///   - check: Looks at the database after a write, and says whether it could.
+    init(
+        path: String, onEnd: @escaping @Sendable () -> Void,
+        check: @escaping @Sendable (@escaping @Sendable (Bool) -> Void) -> Void
+    ) {
+        (self.path, self.onEnd, self.check) = (path, onEnd, check)
         // IN_CLOEXEC and IN_NONBLOCK have the values of these (inotify_init(2)).
         descriptor = inotify_init1(O_CLOEXEC | O_NONBLOCK)
         timer = DispatchSource.makeTimerSource(queue: queue)
@@ -118,6 +129,7 @@ final class FileWatcher: @unchecked Sendable {
         watchFiles()
         directory = inotify_add_watch(
             descriptor, SQLiteFile(path: path).directory, UInt32(IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR))
+        workers = inotify_add_watch(descriptor, WorkerLocks.path(of: path), UInt32(IN_CLOSE_WRITE))
         source.activate()
     }
 
@@ -134,19 +146,25 @@ final class FileWatcher: @unchecked Sendable {
 
     private func drain() {
         var buffer = [UInt8](repeating: 0, count: 4096)
-        var (isWritten, isReplaced) = (false, false)
+        var (isWritten, isReplaced, isClosed) = (false, false, false)
         while case let count = read(descriptor, &buffer, buffer.count), count > 0 {
             buffer.withUnsafeBytes { bytes in
                 // struct inotify_event: wd, mask, cookie, len, and len bytes of the name.
                 var offset = 0
                 while offset + 16 <= count {
                     let watch = bytes.loadUnaligned(fromByteOffset: offset, as: Int32.self)
-                    if watch == directory { isReplaced = true } else { isWritten = true }
+                    switch watch {
+                    case directory: isReplaced = true
+                    case workers: isClosed = true
+                    default: isWritten = true
+                    }
                     offset += 16 + Int(bytes.loadUnaligned(fromByteOffset: offset + 12, as: UInt32.self))
                 }
             }
         }
         if isReplaced { watchFiles() }
+        // The kernel releases the locks of a closed file just after the event (__fput in fs/file_table.c).
+        if isClosed { queue.asyncAfter(deadline: .now() + .milliseconds(Self.pause), execute: onEnd) }
         guard isWritten || isReplaced else { return }
         timer.schedule(deadline: max(.now(), lastCheck + .milliseconds(Self.pause)))
     }

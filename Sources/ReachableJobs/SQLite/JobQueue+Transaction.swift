@@ -1,7 +1,15 @@
 #if SQLite
 public import GRDB
+public import ReachableRetry
 
 extension JobQueue {
+    /// Creates a queue in a SQLite database; ``run()`` makes this process a worker.
+    ///
+    /// The queue writes to the logger and the metrics of the bus's configuration.
+    public convenience init(_ store: SQLiteStore, bus: RetryBus, configuration: Configuration = .init()) {
+        self.init(store as any JobStore, bus: bus, configuration: configuration)
+    }
+
     /// Adds a job within a transaction of the caller's: it is stored if that is committed, and vanishes if it is rolled back.
     ///
     /// Workers hear of it after the commit. Available with the package's trait `SQLite`.
@@ -22,7 +30,7 @@ extension JobQueue {
     ///   ``SQLiteStore/push(_:limit:in:)``; the encoder's error.
     @discardableResult
     public func push(
-        _ parameters: some JobParameters, unique: NewJob.Unique? = nil, in db: Database
+        _ parameters: some JobParameters, unique: JobQueue.Unique? = nil, in db: Database
     ) throws -> PushReceipt {
         try push([makeJob(parameters, unique: unique)], in: db)[0]
     }
@@ -38,7 +46,7 @@ extension JobQueue {
     /// - Throws: The errors of ``push(_:unique:in:)``.
     @discardableResult
     public func push<Parameters: JobParameters>(
-        _ parameters: [Parameters], uniqueBy unique: (Parameters) -> NewJob.Unique? = { _ in nil }, in db: Database
+        _ parameters: [Parameters], uniqueBy unique: (Parameters) -> JobQueue.Unique? = { _ in nil }, in db: Database
     ) throws -> [PushReceipt] {
         try push(parameters.map { try makeJob($0, unique: unique($0)) }, in: db)
     }

@@ -28,6 +28,15 @@ extension JobStoreError {
                 next: "stop its workers, keep a copy, and recover it with `sqlite3 \(path) .recover`")
         case .SQLITE_NOTADB:
             self.init(.foreign, "\(path) is not a SQLite database", next: "name another file; this one was not changed")
+        // No process has the lock: see SQLITE_BUSY_SNAPSHOT in rescode.html.
+        case .SQLITE_BUSY where error.extendedResultCode == .SQLITE_BUSY_SNAPSHOT:
+            self.init(
+                .busy, "the transaction had read the database \(path) before another one changed it, and cannot write now",
+                next: "roll it back, and begin it as an IMMEDIATE one, for example with GRDB's `write`")
+        case .SQLITE_ABORT, .SQLITE_INTERRUPT:
+            self.init(
+                .unavailable, "the program has suspended or interrupted the database \(path)\(reason)",
+                next: "resume it with GRDB's `Database.resumeNotification`, and repeat the call")
         case .SQLITE_BUSY, .SQLITE_LOCKED:
             self.init(
                 .busy, "another process keeps the store \(path) locked",

@@ -11,9 +11,10 @@ internal import Synchronization
 /// `reachable_…` in the caller's database, so that a job is pushed in the transaction of the change that it belongs to:
 ///
 /// ```swift
+/// let queue = JobQueue(try SQLiteStore(writer: database), bus: bus)
 /// try await database.write { db in
 ///     try photo.insert(db)
-///     try store.push([upload], in: db)
+///     try queue.push(Upload(file: photo.file), in: db)
 /// }
 /// ```
 ///
@@ -32,13 +33,13 @@ public final class SQLiteStore: JobStore {
     private let machine: SQLiteMachine
     private let locks: WorkerLocks
     private let feed: ChangeFeed
-    private let storeExecutor = StoreExecutor()
+    private let storeExecutor = BlockingExecutor()
     /// The connection that writes.
     private let connection: ObjectIdentifier
-    /// True for a connection of the caller's that does not wait for locks.
-    private let isImpatient: Bool
-    /// The current value of `synchronous` of a connection of our own; `nil` for a caller's.
-    private let synchronous: Mutex<Synchronous?>
+    /// True for a file of our own.
+    private let isOwn: Bool
+    /// The value of `PRAGMA synchronous` that a store has set in a file of its own; 0 at first.
+    private let level = Mutex(0)
 
     /// Opens a store in a file of its own, and creates it if it is missing.
     ///
@@ -53,12 +54,15 @@ public final class SQLiteStore: JobStore {
 
     /// Keeps the store's tables in the caller's own database, and creates them if they are missing.
     ///
-    /// The database has to be a file on a local disk, and so has its journal. Its mode and its settings stay. The tables are no
-    /// part of the caller's migrations, and nothing else should write them.
+    /// The database has to be a file on a local disk, and so has its journal. Its mode and its settings stay. The tables are those
+    /// of the schema `main`. They are no part of the caller's migrations, and nothing else should write them.
     ///
     /// While `PRAGMA synchronous` of the writer is OFF, changes throw ``JobStoreError/Code/unsynchronized``.
     ///
-    /// - Throws: ``JobStoreError``.
+    /// - Warning: A `DatabaseMigrator` whose `eraseDatabaseOnSchemaChange` is true finds tables that it does not know, and erases
+    ///   the database with all jobs at each launch. Keep jobs in a file of their own while you develop with it.
+    ///
+    /// - Throws: ``JobStoreError``: also for tables of a newer version.
     public convenience init(writer: any DatabaseWriter) throws(JobStoreError) {
         try self.init(writer: writer, machine: .kernel)
     }
@@ -68,13 +72,18 @@ public final class SQLiteStore: JobStore {
         let file = SQLiteFile(path: Self.absolute(path))
         let isNew = try file.prepare(machine)
         do {
-            if !isNew { try Self.inspect(file.path) }
             var configuration = Configuration()
             configuration.busyMode = .timeout(5)
             configuration.label = "reachability.jobs"
             configuration.maximumReaderCount = 2
+            // Before WAL mode writes the first page: a foreign file stays as it is, and a new one can shrink.
+            configuration.prepareDatabase { db in
+                if db.configuration.readonly { return }
+                if isNew { try db.execute(sql: "PRAGMA main.auto_vacuum = INCREMENTAL") }
+                try SQLiteSchema.refuseForeignTables(db, path: file.path)
+            }
             let pool = try DatabasePool(path: file.path, configuration: configuration)
-            try self.init(pool, path: file.path, mode: 0o600, machine: machine, synchronous: .normal)
+            try self.init(pool, path: file.path, mode: 0o600, machine: machine, isOwn: true)
         } catch {
             throw JobStoreError(sqlite: error, path: file.path)
         }
@@ -91,38 +100,42 @@ public final class SQLiteStore: JobStore {
         }
         try SQLiteFile.checkFileSystem(of: path, info.st_dev, machine)
         do {
-            try self.init(writer, path: path, mode: info.st_mode & 0o666, machine: machine, synchronous: nil)
+            try self.init(writer, path: path, mode: info.st_mode & 0o666, machine: machine, isOwn: false)
         } catch {
             throw JobStoreError(sqlite: error, path: path)
         }
     }
 
     private init(
-        _ writer: any DatabaseWriter, path: String, mode: mode_t, machine: SQLiteMachine, synchronous: Synchronous?
+        _ writer: any DatabaseWriter, path: String, mode: mode_t, machine: SQLiteMachine, isOwn: Bool
     ) throws {
-        let isOwn = synchronous != nil
-        let isImpatient = if case .immediateError = writer.configuration.busyMode { !isOwn } else { false }
-        self.isImpatient = isImpatient
         connection = try writer.writeWithoutTransaction { db in
-            try Self.patiently(isImpatient, db) {
-                try Self.checkJournal(db, path: path)
+            try Self.patiently(db) {
+                try Synchronous.checkJournal(db, path: path)
                 try db.inTransaction(.immediate) {
-                    try Self.prepareSchema(db, machine, path: path, isOwn: isOwn)
+                    // Another program may have been faster.
+                    if isOwn { try SQLiteSchema.refuseForeignTables(db, path: path) }
+                    try SQLiteSchema.prepare(db, machine)
                     return .commit
                 }
             }
-            // GRDB sets NORMAL when it opens a database in WAL mode, later than `prepareDatabase`.
-            if isOwn { try Synchronous.full.set(db) }
             return ObjectIdentifier(db)
         }
-        locks = try WorkerLocks(path: path + "-workers", mode: mode)
+        locks = try WorkerLocks(database: path, mode: mode)
         feed = ChangeFeed(path: path, writer: writer)
-        self.synchronous = Mutex(isOwn ? .full : nil)
-        (self.path, self.writer, self.machine) = (path, writer, machine)
+        (self.path, self.writer, self.machine, self.isOwn) = (path, writer, machine, isOwn)
     }
 
     deinit {
         feed.finish()
+    }
+
+    /// Returns an absolute path: the working directory may change later.
+    private static func absolute(_ path: String) -> String {
+        if path.isEmpty || path.hasPrefix("/") || path.hasPrefix(":") || path.hasPrefix("file:") { return path }
+        guard let directory = getcwd(nil, 0) else { return path }
+        defer { free(directory) }
+        return String(cString: directory) + "/" + path
     }
 
     /// The descriptor whose locks prove that this process's workers live.
@@ -130,7 +143,7 @@ public final class SQLiteStore: JobStore {
     /// A child process that inherits it proves so, too, until it ends: for work that outlives a killed worker for a moment.
     package var workerLock: Int32 { locks.descriptor }
 
-    /// The executor whose tasks use the database on their own thread.
+    /// The executor whose tasks use the database on their own thread; never `nil`.
     ///
     /// ```swift
     /// Task(executorPreference: store.executor) {
@@ -138,23 +151,17 @@ public final class SQLiteStore: JobStore {
     /// }
     /// ```
     ///
-    /// A change of the store costs such a task no switch of threads. For a task elsewhere two threads wake up, the database's and
-    /// then the task's own: tens of microseconds for each change. The executor pays off for a task that stays there for several
-    /// changes, or that has to wake up anyway.
-    ///
-    /// Jobs run one at a time, in order; a task that pushes in a loop lets waiting ones run between two pushes. The thread may wait
-    /// for the disk, and for up to 5 s for a lock. The worker of a ``JobQueue`` changes the store here, and runs handlers
-    /// elsewhere: a task that computes for long, or blocks, delays it. Reads run on threads of their own.
-    ///
-    /// A task with an actor's isolation runs here, too, unless the actor has an executor of its own, as the main actor has
-    /// (SE-0417). A task may prefer the executor also when the store is gone. Never `nil`.
+    /// A change of the store costs such a task no switch of threads; for a task elsewhere two threads wake up, tens of
+    /// microseconds for each change. Jobs run one at a time, in order, and the thread may wait for the disk, and for up to 5 s for
+    /// a lock. The worker of a ``JobQueue`` changes the store here, and runs handlers elsewhere: a task that computes for long, or
+    /// blocks, delays it. A task may prefer the executor also when the store is gone.
     public var executor: (any TaskExecutor)? { storeExecutor }
 
-    // MARK: Jobs
+    // MARK: - Jobs
 
     /// Adds jobs; see ``JobStore/push(_:limit:)``.
-    public func push(_ jobs: [NewJob], limit: Int?) async throws(JobStoreError) -> [PushReceipt] {
-        try await perform(.full) { try $0.push(jobs, limit: limit) }
+    package func push(_ jobs: [NewJob], limit: Int?) async throws(JobStoreError) -> [PushReceipt] {
+        try await perform(.durable) { try $0.push(jobs, limit: limit) }
     }
 
     /// Adds jobs within a transaction of the caller's: they are stored if it is committed, and vanish if it is rolled back.
@@ -169,27 +176,28 @@ public final class SQLiteStore: JobStore {
     ///   `PRAGMA synchronous` is below FULL, or below EXTRA in a database without WAL mode: GRDB sets NORMAL for databases in WAL
     ///   mode, so set it after opening; the errors of ``push(_:limit:)``.
     @discardableResult
-    public func push(_ jobs: [NewJob], limit: Int? = nil, in db: Database) throws(JobStoreError) -> [PushReceipt] {
+    package func push(_ jobs: [NewJob], limit: Int? = nil, in db: Database) throws(JobStoreError) -> [PushReceipt] {
         guard ObjectIdentifier(db) == connection else {
             throw JobStoreError(
                 .otherDatabase, "the transaction is not one of the writer of the store \(path)",
                 next: "push within a write of the database that the store was made with")
         }
         do {
-            guard try Synchronous.makesCommitsDurable(db) else {
+            guard try Synchronous.keepsCommits(db) else {
                 throw JobStoreError(
                     .unsynchronized,
                     "the database would lose commits in a power failure: `synchronous` is below FULL, or below EXTRA without a WAL",
                     next: "after opening it, execute `PRAGMA synchronous = EXTRA` with `writeWithoutTransaction`")
             }
-            let isInTransaction = db.isInsideTransaction
             var receipts: [PushReceipt] = []
-            try (isInTransaction ? Self.inSavepoint : Self.inTransaction)(db) {
+            // A transaction if there is none.
+            try db.inSavepoint {
                 var transaction = try SQLiteTransaction(db, machine: machine, locks: locks)
                 receipts = try transaction.push(jobs, limit: limit)
                 try transaction.close(writesClock: true)
+                return .commit
             }
-            if isInTransaction {
+            if db.isInsideTransaction {
                 db.afterNextTransaction { [feed] _ in feed.notify() }
             } else {
                 feed.notify()
@@ -201,153 +209,160 @@ public final class SQLiteStore: JobStore {
     }
 
     /// Records results; see ``JobStore/finish(_:by:)``.
-    public func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
-        if results.isEmpty { return [] }
-        return try await perform(.full) { try $0.finish(results, by: worker) }
+    package func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
+        try await perform(.durable) { transaction in
+            guard let worker = try transaction.worker(worker) else { return results.map { _ in .refused } }
+            return try results.map { try transaction.finish($0, by: worker) }
+        }
     }
 
     /// Cancels jobs; see ``JobStore/cancel(_:)``.
-    public func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {
-        if ids.isEmpty { return [] }
-        return try await perform(.full) { transaction in try ids.map { try transaction.cancel($0) } }
+    package func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {
+        try await perform(.durable) { transaction in try ids.map { try transaction.cancel($0) } }
     }
 
-    /// Makes jobs available again; see ``JobStore/retry(_:)``.
-    public func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
-        if ids.isEmpty { return [] }
-        return try await perform(.full) { transaction in try ids.map { try transaction.retry($0) } }
+    /// Makes jobs available again; see ``JobStore/retry(_:limit:)``.
+    package func retry(_ ids: [DurableJobID], limit: Int?) async throws(JobStoreError) -> [RetryOutcome] {
+        try await perform(.durable) { try $0.retry(ids, limit: limit) }
     }
 
     /// Ends the backoff of jobs; see ``JobStore/endBackoff(_:)``.
-    public func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
-        if ids.isEmpty { return [] }
-        return try await perform(.full) { transaction in try ids.map { try transaction.endBackoff($0) } }
+    package func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
+        try await perform(.durable) { transaction in try ids.map { try transaction.endBackoff($0) } }
     }
 
     /// Pauses or resumes a queue; see ``JobStore/setPaused(_:queue:)``.
-    public func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) {
-        try await perform(.full) { try $0.setPaused(isPaused, queue: queue) }
+    package func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) {
+        try await perform(.durable) { try $0.setPaused(isPaused, queue: queue) }
+    }
+
+    /// Fails jobs whose deadline has passed; see ``JobStore/expire(queue:limit:)``.
+    package func expire(queue: String, limit: Int) async throws(JobStoreError) -> ExpiredJobs {
+        // Repeated after a power failure: the clock goes on.
+        try await perform { try $0.expire(queue: queue, limit: limit) }
     }
 
     /// Deletes old jobs; see ``JobStore/prune(_:limit:)``.
-    public func prune(_ retention: Retention, limit: Int) async throws(JobStoreError) -> Int {
+    package func prune(_ retention: Retention, limit: Int) async throws(JobStoreError) -> Int {
         if limit <= 0 { return 0 }
-        return try await perform(.normal) { try $0.prune(retention, limit: limit) }
+        return try await perform { [isOwn] transaction in
+            let count = try transaction.prune(retention, limit: limit)
+            // 4 MiB: a claim must not wait long. Without free pages this writes nothing.
+            if isOwn { try transaction.db.execute(sql: "PRAGMA main.incremental_vacuum(1024)") }
+            return count
+        }
     }
 
-    // MARK: Workers
+    // MARK: - Workers
 
     /// Adds a worker; see ``JobStore/register(queue:node:)``.
-    public func register(queue: String, node: String) async throws(JobStoreError) -> WorkerID {
-        try await perform(.normal, writesClock: true) { try $0.register(queue: queue, node: node) }
+    package func register(queue: String, node: String) async throws(JobStoreError) -> WorkerID {
+        try await perform(.withClock) { try $0.register(queue: queue, node: node) }
     }
 
     /// Removes a worker; see ``JobStore/unregister(_:)``.
-    public func unregister(_ worker: WorkerID) async throws(JobStoreError) {
-        try await perform(.normal, writesClock: true) { try $0.unregister(worker) }
+    package func unregister(_ worker: WorkerID) async throws(JobStoreError) {
+        try await perform(.withClock) { try $0.unregister(worker) }
         locks.unlock(worker.rawValue)
     }
 
     /// Extends a lease; see ``JobStore/extend(_:)``.
-    public func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
-        guard let status = try await perform(.normal, writesClock: true, { try $0.extend(worker) }) else {
+    package func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
+        guard let status = try await perform(.withClock, { try $0.extend(worker) }) else {
             locks.unlock(worker.rawValue)
-            throw unknown(worker)
+            throw .unknown(worker)
         }
         return status
     }
 
     /// Returns a worker's state; see ``JobStore/status(of:)``.
-    public func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
-        guard let status = try await perform(.normal, { try $0.status(of: worker) }) else { throw unknown(worker) }
+    package func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
+        guard let status = try await perform(.simple, { try $0.status(of: worker) }) else { throw .unknown(worker) }
         return status
     }
 
     /// Claims jobs; see ``JobStore/claim(_:)``.
-    public func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {
-        guard let claims = try await perform(.normal, { try $0.claim(request) }) else { throw unknown(request.worker) }
+    package func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {
+        guard let claims = try await perform(.simple, { try $0.claim(request) }) else { throw .unknown(request.worker) }
         return claims
     }
 
-    /// Fails jobs whose deadline has passed; see ``JobStore/expire(queue:limit:)``.
-    public func expire(queue: String, limit: Int) async throws(JobStoreError) -> ExpiredJobs {
-        // Repeated after a power failure: the clock goes on.
-        try await perform(.normal) { try $0.expire(queue: queue, limit: limit) }
-    }
-
     /// Records starts; see ``JobStore/start(_:by:)``.
-    public func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
-        if tickets.isEmpty { return [] }
-        return try await perform(.normal) { try $0.start(tickets, by: worker) }
+    package func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
+        try await perform { transaction in
+            guard let worker = try transaction.worker(worker) else { return tickets.map { _ in false } }
+            return try tickets.map { try transaction.start($0, by: worker) }
+        }
     }
 
     /// Gives jobs back; see ``JobStore/giveBack(_:by:)``.
     @discardableResult
-    public func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
-        if tickets.isEmpty { return [] }
-        return try await perform(.normal) { try $0.giveBack(tickets, by: worker) }
-    }
-
-    private func unknown(_ worker: WorkerID) -> JobStoreError {
-        JobStoreError(
-            .unknownWorker, "worker \(worker.rawValue) is not registered with the store \(path), or its lease has ended",
-            next: "end its attempts, and register again")
+    package func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
+        try await perform { transaction in
+            guard let worker = try transaction.worker(worker) else { return tickets.map { _ in .refused } }
+            return try tickets.map { try transaction.giveBack($0, by: worker) }
+        }
     }
 
     /// Releases a worker's lock, as the end of its process would.
     package func abandon(_ worker: WorkerID) { locks.unlock(worker.rawValue) }
 
-    // MARK: Reads
+    /// The time of this machine's boot clock; see ``JobStore/nodeTime``.
+    package var nodeTime: Int64 { machine.reading().boot }
+
+    // MARK: - Reads
 
     /// Returns jobs by position; see ``JobStore/find(_:)``.
-    public func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] {
-        try await read { try SQLiteQueries.find(filter, in: $0) }
+    package func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] {
+        try await read { try $0.find(filter) }
     }
 
     /// Explains why jobs do not run; see ``JobStore/explain(_:)``.
-    public func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?] {
-        if ids.isEmpty { return [] }
-        return try await read { [machine, locks] in
-            try SQLiteTransaction($0, machine: machine, locks: locks).explain(ids)
-        }
+    package func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobExplanation?] {
+        try await read { try $0.explain(ids) }
     }
 
     /// Returns the workers; see ``JobStore/workers(of:)``.
     ///
     /// The process is known of those that this object has registered.
-    public func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] {
-        try await read { [machine, locks] in
-            try SQLiteTransaction($0, machine: machine, locks: locks).workers(of: queue)
-        }
+    package func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] {
+        try await read { try $0.workers(of: queue) }
     }
 
     /// Counts jobs; see ``JobStore/count(queue:)``.
     ///
     /// Reads all jobs of the store, without making claims wait.
-    public func count(queue: String) async throws(JobStoreError) -> [JobCount] {
-        try await read { try SQLiteQueries.count(queue: queue, in: $0) }
+    package func count(queue: String) async throws(JobStoreError) -> [JobCount] {
+        try await read { try $0.count(queue: queue) }
     }
 
     /// Hints that there may be work; see ``JobStore/changes()``.
     ///
-    /// Writes of other processes are noticed by inotify(7). If this user has no inotify instance left, only this store's own
-    /// changes give hints.
-    public func changes() -> AsyncStream<Void> { feed.stream() }
+    /// Writes and ends of other processes are noticed by inotify(7). If this user has no inotify instance left, only this store's
+    /// own changes give hints.
+    package func changes() -> AsyncStream<Void> { feed.stream() }
 
-    // MARK: Transactions
+    // MARK: - Transactions
+
+    /// The changes that a transaction keeps.
+    private enum Change {
+        /// Survives the end of the process.
+        case simple
+        /// Moves the stored clock, too.
+        case withClock
+        /// Survives a power failure, and moves the clock.
+        case durable
+    }
 
     private func perform<T: Sendable>(
-        _ level: Synchronous, writesClock: Bool = false, _ body: @escaping @Sendable (inout SQLiteTransaction) throws -> T
+        _ change: Change = .simple, _ body: @escaping @Sendable (inout SQLiteTransaction) throws -> T
     ) async throws(JobStoreError) -> T {
-        let writesClock = writesClock || level == .full
         // A loop of a task there never suspends otherwise.
         if storeExecutor.isCurrent, storeExecutor.hasWaitingJobs { await Task.yield() }
-        if storeExecutor.isCurrent, let result = transactHere(level, writesClock: writesClock, body) { return try result.get() }
+        if storeExecutor.isCurrent, let result = transactHere(change, body) { return try result.get() }
         // Not GRDB's asynchronous `write`: a cancelled task would interrupt it, and lose a result.
         let result: Result<T, JobStoreError> = await withCheckedContinuation { continuation in
-            writer.asyncWriteWithoutTransaction { [self] db in
-                continuation.resume(returning: transact(db, level, writesClock: writesClock, body))
-            }
+            writer.asyncWriteWithoutTransaction { [self] db in continuation.resume(returning: transact(db, change, body)) }
         }
         return try result.get()
     }
@@ -357,26 +372,25 @@ public final class SQLiteStore: JobStore {
     /// `Task.immediate` may begin an operation there, which has to wait for the transaction's end. For other methods than a
     /// reentrant one GRDB would end the process.
     private func transactHere<T>(
-        _ level: Synchronous, writesClock: Bool, _ body: (inout SQLiteTransaction) throws -> T
+        _ change: Change, _ body: (inout SQLiteTransaction) throws -> T
     ) -> Result<T, JobStoreError>? {
-        writer.unsafeReentrantWrite { db in
-            db.isInsideTransaction ? nil : transact(db, level, writesClock: writesClock, body)
-        }
+        writer.unsafeReentrantWrite { db in db.isInsideTransaction ? nil : transact(db, change, body) }
     }
 
     private func transact<T>(
-        _ db: Database, _ level: Synchronous, writesClock: Bool, _ body: (inout SQLiteTransaction) throws -> T
+        _ db: Database, _ change: Change, _ body: (inout SQLiteTransaction) throws -> T
     ) -> Result<T, JobStoreError> {
         do {
-            let old = try prepare(db, level)
-            defer { if let old { try? db.execute(sql: "PRAGMA synchronous = \(old)") } }
+            let old = try setSynchronous(db, isDurable: change == .durable)
+            defer { if let old { try? db.execute(sql: "PRAGMA main.synchronous = \(old)") } }
             var (result, wakesWorkers): (T?, Bool) = (nil, false)
-            try Self.patiently(isImpatient, db) {
-                try Self.inTransaction(db) {
+            try Self.patiently(db) {
+                try db.inTransaction(.immediate) {
                     var transaction = try SQLiteTransaction(db, machine: machine, locks: locks)
                     result = try body(&transaction)
-                    try transaction.close(writesClock: writesClock)
+                    try transaction.close(writesClock: change != .simple)
                     wakesWorkers = transaction.wakesWorkers
+                    return .commit
                 }
             }
             guard let result else { throw DatabaseError(resultCode: .SQLITE_INTERNAL) }
@@ -389,181 +403,69 @@ public final class SQLiteStore: JobStore {
         }
     }
 
-    /// Commits what the body writes, or nothing if it throws.
-    ///
-    /// GRDB's own transactions compile BEGIN and COMMIT each time.
-    private static func inTransaction(_ db: Database, _ body: () throws -> Void) throws {
-        try db.cachedStatement(sql: "BEGIN IMMEDIATE TRANSACTION").execute()
-        do {
-            try body()
-            try db.cachedStatement(sql: "COMMIT TRANSACTION").execute()
-        } catch {
-            // SQLite may have rolled it back already.
-            if db.isInsideTransaction { try? db.rollback() }
-            throw error
-        }
-    }
-
-    /// Adds what the body writes to the current transaction, or nothing if it throws.
-    private static func inSavepoint(_ db: Database, _ body: () throws -> Void) throws {
-        try db.cachedStatement(sql: "SAVEPOINT reachable_push").execute()
-        do {
-            try body()
-        } catch {
-            // SQLite may have rolled back the whole transaction.
-            if db.isInsideTransaction {
-                try? db.cachedStatement(sql: "ROLLBACK TRANSACTION TO SAVEPOINT reachable_push").execute()
-                try? db.cachedStatement(sql: "RELEASE SAVEPOINT reachable_push").execute()
-            }
-            throw error
-        }
-        try db.cachedStatement(sql: "RELEASE SAVEPOINT reachable_push").execute()
-    }
-
-    /// Waits for locks for up to 5 s, also on a connection that does not.
-    private static func patiently(_ isImpatient: Bool, _ db: Database, _ body: () throws -> Void) throws {
-        guard isImpatient else { return try body() }
+    /// Waits for locks for up to 5 s, also on a connection of the caller's that does not.
+    private static func patiently(_ db: Database, _ body: () throws -> Void) throws {
+        guard case .immediateError = db.configuration.busyMode else { return try body() }
         try db.execute(sql: "PRAGMA busy_timeout = 5000")
         defer { try? db.execute(sql: "PRAGMA busy_timeout = 0") }
         try body()
     }
 
     /// Sets `synchronous`; returns the value to set again afterwards, on a connection of the caller's.
-    private func prepare(_ db: Database, _ level: Synchronous) throws -> Int? {
-        if let known = synchronous.withLock({ $0 }) {
-            if known != level {
-                // Without the check of `set`, which was made on opening.
-                try db.execute(sql: "PRAGMA synchronous = \(level.rawValue)")
-                synchronous.withLock { $0 = level }
-            }
+    private func setSynchronous(_ db: Database, isDurable: Bool) throws -> Int? {
+        if isOwn {
+            let new = isDurable ? Synchronous.full : Synchronous.normal
+            if level.withLock({ $0 != new }) { try db.execute(sql: "PRAGMA main.synchronous = \(new)") }
+            level.withLock { $0 = new }
             return nil
         }
-        let old = try Synchronous.current(of: db)
+        let old = try Synchronous.level(of: db)
         guard old > 0 else {
             // Its checkpoints would overwrite the log before the database is on the disk.
             throw JobStoreError(
                 .unsynchronized, "a power failure would damage the database, and so lose jobs: `synchronous` is OFF",
                 next: "set it to NORMAL or more on the database's writer")
         }
-        guard level == .full, try !Synchronous.makesCommitsDurable(db) else { return nil }
-        try Synchronous.extra.set(db)
+        guard isDurable, try !Synchronous.keepsCommits(db) else { return nil }
+        try db.execute(sql: "PRAGMA main.synchronous = \(Synchronous.extra)")
         return old
     }
 
-    private func read<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws(JobStoreError) -> T {
-        let path = path
+    private func read<T: Sendable>(_ body: @escaping @Sendable (SQLiteTransaction) throws -> T) async throws(JobStoreError) -> T {
         let result: Result<T, JobStoreError> = await withCheckedContinuation { continuation in
-            writer.asyncRead { database in
-                let result = Result { try body(database.get()) }
+            writer.asyncRead { [path, machine, locks] database in
+                let result = Result { try body(SQLiteTransaction(database.get(), machine: machine, locks: locks)) }
                 continuation.resume(returning: result.mapError { JobStoreError(sqlite: $0, path: path) })
             }
         }
         return try result.get()
     }
+}
 
-    // MARK: Opening
+/// The part of a database that a power failure leaves.
+enum Synchronous {
+    /// The values of `PRAGMA synchronous`.
+    ///
+    /// A commit survives the process; with a write-ahead log, a power failure; with a rollback journal, too. There a commit is the
+    /// deletion of the journal, and no other level synchronizes the directory after it.
+    static let (normal, full, extra) = (1, 2, 3)
 
-    /// Returns an absolute path: the working directory may change later.
-    private static func absolute(_ path: String) -> String {
-        if path.isEmpty || path.hasPrefix("/") || path.hasPrefix(":") || path.hasPrefix("file:") { return path }
-        guard let directory = getcwd(nil, 0) else { return path }
-        defer { free(directory) }
-        return String(cString: directory) + "/" + path
-    }
+    /// Returns the current value.
+    static func level(of db: Database) throws -> Int { Int(try value(of: "synchronous", db)) ?? 0 }
 
-    /// Refuses a database of another program or of a later version, before opening it for writing would change it.
-    private static func inspect(_ path: String) throws {
-        do {
-            try inspect(path, readonly: true)
-        } catch let error as DatabaseError where error.extendedResultCode == .SQLITE_READONLY_ROLLBACK {
-            // A process died while it created the store, or in another transaction with a rollback journal. Every program that
-            // opens the database rolls that back.
-            try inspect(path, readonly: false)
-        }
-    }
-
-    private static func inspect(_ path: String, readonly: Bool) throws {
-        var configuration = Configuration()
-        configuration.readonly = readonly
-        configuration.busyMode = .timeout(5)
-        let queue = try DatabaseQueue(path: path, configuration: configuration)
-        _ = try queue.read { db in try checkTables(db, path: path) }
-        try queue.close()
-    }
-
-    /// Returns true if the store's tables are there.
-    @discardableResult
-    private static func checkTables(_ db: Database, path: String) throws -> Bool {
-        let sql = "SELECT count(*), count(*) FILTER (WHERE name = 'reachable_meta') FROM sqlite_master"
-        guard let tables = try Row.fetchOne(db, sql: sql), tables[0] > 0 else { return false }
-        guard tables[1] > 0 else {
-            throw JobStoreError(
-                .foreign, "\(path) is a database of another program",
-                next: "name another file; or keep jobs in your own database with SQLiteStore(writer:)")
-        }
-        try checkVersion(Int64.fetchOne(db, sql: "SELECT schema FROM reachable_meta") ?? 0)
-        return true
+    /// Returns true if commits survive a power failure.
+    static func keepsCommits(_ db: Database) throws -> Bool {
+        let level = try level(of: db)
+        return try level > full || level == full && value(of: "journal_mode", db) != "delete"
     }
 
     /// Refuses a database whose journal ends with the process.
-    private static func checkJournal(_ db: Database, path: String) throws {
-        let mode = try String.fetchOne(db, sql: "PRAGMA journal_mode") ?? ""
+    static func checkJournal(_ db: Database, path: String) throws {
+        let mode = try value(of: "journal_mode", db)
         guard ["memory", "off"].contains(mode) else { return }
         throw JobStoreError(
             .unsynchronized, "the end of a process would damage the database \(path): its journal_mode is \(mode)",
             next: "use WAL mode, for example with a DatabasePool")
-    }
-
-    /// Refuses tables of later versions.
-    static func checkVersion(_ version: Int64) throws {
-        guard version > SQLiteSchema.version else { return }
-        throw JobStoreError(
-            .newerSchema, "the store has version \(version), and this program knows versions up to \(SQLiteSchema.version)",
-            next: "update this program")
-    }
-
-    private static func prepareSchema(_ db: Database, _ machine: SQLiteMachine, path: String, isOwn: Bool) throws {
-        let exists =
-            if isOwn { try checkTables(db, path: path) } else { try db.tableExists("reachable_meta") }
-        if exists {
-            return try checkVersion(Int64.fetchOne(db, sql: "SELECT schema FROM reachable_meta") ?? 0)
-        }
-        try SQLiteSchema.create(in: db)
-        let clock = StoreClock(machine.reading())
-        try db.execute(
-            sql: "INSERT INTO reachable_meta (one, schema, boot_id, boot, newest_wall, instant) VALUES (1, ?, ?, ?, ?, ?)",
-            arguments: [SQLiteSchema.version, clock.bootID, clock.boot, clock.newestWall, clock.instant])
-    }
-}
-
-/// The values of `PRAGMA synchronous` that a store uses.
-enum Synchronous: Int {
-    /// A commit survives the process.
-    case normal = 1
-    /// A commit to the write-ahead log survives a power failure.
-    case full = 2
-    /// A commit with a rollback journal survives a power failure, too: it is the deletion of the journal, and no other level
-    /// synchronizes the directory after it.
-    case extra = 3
-
-    /// Sets the value, outside of a transaction.
-    // SQLite evaluates this pragma when it prepares the statement: a cached statement would do nothing.
-    func set(_ db: Database) throws {
-        try db.execute(sql: "PRAGMA synchronous = \(rawValue)")
-        guard try Self.current(of: db) == rawValue else {
-            throw JobStoreError(
-                .unsynchronized, "SQLite did not change `synchronous`", next: "set it to FULL on the database's writer")
-        }
-    }
-
-    /// Returns the current value.
-    static func current(of db: Database) throws -> Int { Int(try value(of: "synchronous", db)) ?? 0 }
-
-    /// Returns true if commits survive a power failure.
-    static func makesCommitsDurable(_ db: Database) throws -> Bool {
-        let level = try current(of: db)
-        if level != full.rawValue { return level > full.rawValue }
-        return try value(of: "journal_mode", db) != "delete"
     }
 
     /// Returns the value of a pragma.
@@ -572,7 +474,7 @@ enum Synchronous: Int {
     private static func value(of pragma: String, _ db: Database) throws -> String {
         var statement: SQLiteStatement?
         defer { sqlite3_finalize(statement) }
-        var code = sqlite3_prepare_v2(db.sqliteConnection, "PRAGMA \(pragma)", -1, &statement, nil)
+        var code = sqlite3_prepare_v2(db.sqliteConnection, "PRAGMA main.\(pragma)", -1, &statement, nil)
         if code == SQLITE_OK { code = sqlite3_step(statement) }
         guard code == SQLITE_ROW, let text = sqlite3_column_text(statement, 0) else {
             throw DatabaseError(resultCode: ResultCode(rawValue: code))

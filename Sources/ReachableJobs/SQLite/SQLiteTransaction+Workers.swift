@@ -1,154 +1,117 @@
 #if SQLite
-internal import GRDB
 internal import Glibc
-internal import Reachability
 
 extension SQLiteTransaction {
     /// A worker's row.
     struct Worker {
-        var number: Int64
-        var queue: Int64
-        var node: String
-        var bootID: String
-        var heartbeat: Int64
-        var seen: Int64
+        let (id, queue): (WorkerID, Int64)
+        let (node, bootID): (String, String)
+        /// The last heartbeat, on CLOCK_MONOTONIC and on the store's clock.
+        let (heartbeat, seen): (Int64, StoreInstant)
 
-        static let columns = "number, queue, node, boot_id, heartbeat, seen"
+        static let columns = "number, reachable_workers.queue, node, boot_id, heartbeat, seen"
 
-        init(_ row: SQLiteRow) { (number, queue, node, bootID, heartbeat, seen) = (row[0], row[1], row[2], row[3], row[4], row[5]) }
+        /// Reads these columns.
+        init(_ row: inout ColumnReader) throws {
+            (id, queue, node, bootID) = try (row.next(), row.next(), row.next(), row.next())
+            (heartbeat, seen) = try (row.next(), row.next())
+        }
     }
 
-    /// The state of a worker's lease.
-    enum Lease: Equatable {
-        case valid
+    /// The reason why a worker's claims are free.
+    enum WorkerEnd {
+        /// In good order.
+        case unregistered
         /// The process ended while the machine stayed up: attempts that had started have crashed.
         case crashed
-        /// The worker was stopped for too long, or the machine rebooted: the outcome of its attempts is unknown, and nothing is
-        /// counted.
-        case ended
+        /// The worker was stopped for too long, or the machine rebooted: nothing is counted.
+        case leaseEnded
     }
 
-    /// Returns the state of a worker's lease.
-    func lease(of worker: Worker) -> Lease {
-        if worker.bootID != reading.bootID { return .ended }
-        if locks.hasEnded(worker.number) { return .crashed }
-        return monotonic - worker.heartbeat >= StoreLease.duration.nanoseconds ? .ended : .valid
+    /// Returns the reason why other workers may take a worker's jobs; `nil` while they may not.
+    func end(of worker: Worker) -> WorkerEnd? {
+        if worker.bootID != reading.bootID { return .leaseEnded }
+        if locks.hasEnded(worker.id.rawValue) { return .crashed }
+        return monotonic - worker.heartbeat >= StoreLease.duration.nanoseconds ? .leaseEnded : nil
     }
 
-    /// Returns a worker if its lease is valid.
-    func validWorker(_ worker: WorkerID) throws -> Worker? {
-        let found = try row("SELECT \(Worker.columns) FROM reachable_workers WHERE number = ?", worker.rawValue)
-        return found.map(Worker.init).flatMap { lease(of: $0) == .valid ? $0 : nil }
-    }
-
-    /// Returns the workers of a queue, or of all for `nil`, whose lease is valid.
+    /// Returns a worker, unless another one has taken its jobs, its process has ended, or the machine has rebooted.
     ///
-    /// Only reads.
-    func workers(of queue: String?) throws -> [RegisteredWorker] {
-        let sql = """
-            SELECT \(Worker.columns), reachable_queues.name,
-            (SELECT count(*) FROM reachable_jobs WHERE worker = reachable_workers.number)
-            FROM reachable_workers JOIN reachable_queues ON reachable_queues.id = queue ORDER BY number
-            """
-        let host = NodeName.hostName
-        return try rows(sql).compactMap { row in
-            let (worker, name) = (Worker(row), StoredText.loaded(row[6]))
-            guard queue == nil || queue == name, lease(of: worker) == .valid else { return nil }
-            return RegisteredWorker(
-                id: WorkerID(rawValue: worker.number), queue: name, node: StoredText.loaded(worker.node), host: host,
-                // The kernel does not name the process of another open file description's lock (F_OFD_GETLK, fcntl(2)).
-                process: locks.holds(worker.number) ? Int(getpid()) : nil, claims: row[7],
-                sinceHeartbeat: .nanoseconds(max(0, now.nanoseconds - worker.seen)))
-        }
+    /// A heartbeat may come late.
+    func worker(_ id: WorkerID) throws -> Worker? {
+        try row("SELECT \(Worker.columns) FROM main.reachable_workers WHERE number = ?", id) { try Worker(&$0) }
+            .flatMap { $0.bootID != reading.bootID || locks.hasEnded(id.rawValue) ? nil : $0 }
     }
 
     /// Adds a worker, whose byte is locked before others can see it.
     mutating func register(queue name: String, node: String) throws -> WorkerID {
-        let queue = try queue(name)
         // A byte may be left over from a registration that was not committed.
         var number = nextWorker()
         while !locks.lock(number) { number = nextWorker() }
         try execute(
-            "INSERT INTO reachable_workers (\(Worker.columns)) VALUES (?, ?, ?, ?, ?, ?)",
-            number, queue, StoredText.stored(node), reading.bootID, monotonic, now.nanoseconds)
+            "INSERT INTO main.reachable_workers (number, queue, node, boot_id, heartbeat, seen) VALUES (?, ?, ?, ?, ?, ?)",
+            number, queue(name), node, reading.bootID, monotonic, now)
         return WorkerID(rawValue: number)
     }
 
-    /// Extends a lease; `nil` if it has ended.
-    mutating func extend(_ worker: WorkerID) throws -> WorkerStatus? {
-        guard let found = try validWorker(worker) else {
-            try sweep(but: nil)
-            return nil
-        }
-        try execute(
-            "UPDATE reachable_workers SET heartbeat = ?, seen = ? WHERE number = ?", monotonic, now.nanoseconds, found.number)
-        // No write tells idle workers of the end of another process.
-        try sweep(but: found.number)
-        return try status(of: worker)
+    /// Extends a lease, and frees the claims of workers that have ended; `nil` if it has ended itself.
+    mutating func extend(_ id: WorkerID) throws -> WorkerStatus? {
+        let isThere = try worker(id) != nil
+        try sweep(but: isThere ? id : nil)
+        guard isThere else { return nil }
+        try execute("UPDATE main.reachable_workers SET heartbeat = ?, seen = ? WHERE number = ?", monotonic, now, id)
+        return try status(of: id)
     }
 
     /// Returns the state of a worker; `nil` if its lease has ended.
-    func status(of worker: WorkerID) throws -> WorkerStatus? {
-        guard let found = try validWorker(worker) else { return nil }
-        let cancelled = try rows(
-            "SELECT id, claim FROM reachable_jobs WHERE worker = ? AND is_cancel_requested", found.number)
-        return WorkerStatus(
-            cancelled: cancelled.compactMap { row in DurableJobID(row[0] as String).map { JobTicket(id: $0, claim: row[1]) } })
+    func status(of id: WorkerID) throws -> WorkerStatus? {
+        guard try worker(id) != nil else { return nil }
+        let sql = "SELECT id, claim FROM main.reachable_jobs WHERE worker = ? AND is_cancel_requested = 1"
+        return WorkerStatus(cancelled: try rows(sql, id) { try JobTicket(id: $0.next(), claim: $0.next()) })
     }
 
     /// Removes a worker that ends in good order.
-    mutating func unregister(_ worker: WorkerID) throws {
-        let found = try row("SELECT \(Worker.columns) FROM reachable_workers WHERE number = ?", worker.rawValue)
-        guard let found = found.map(Worker.init) else { return }
-        try remove(found, .givenBack)
-    }
+    mutating func unregister(_ id: WorkerID) throws { try remove(id, .unregistered) }
 
-    /// Frees the claims of workers that have ended.
-    mutating func sweep(but own: Int64?) throws {
-        for worker in try rows("SELECT \(Worker.columns) FROM reachable_workers").map(Worker.init) where worker.number != own {
-            let lease = lease(of: worker)
-            guard lease != .valid else { continue }
-            try remove(worker, lease == .crashed ? .crashed : .ended)
+    /// Frees the claims of other workers that have ended.
+    mutating func sweep(but own: WorkerID?) throws {
+        for worker in try allWorkers() where worker.id != own {
+            if let end = end(of: worker) { try remove(worker.id, end) }
         }
     }
 
-    /// The reason why a claim ends without a result.
-    enum Release {
-        /// The worker gave it back: attempts that have started stay counted.
-        case givenBack
-        /// See ``Lease/crashed``.
-        case crashed
-        /// See ``Lease/ended``.
-        case ended
+    /// Returns all workers, also those that have ended.
+    func allWorkers() throws -> [Worker] {
+        try rows("SELECT \(Worker.columns) FROM main.reachable_workers") { try Worker(&$0) }
     }
 
-    private mutating func remove(_ worker: Worker, _ release: Release) throws {
-        try execute("DELETE FROM reachable_workers WHERE number = ?", worker.number)
-        try execute(
-            """
-            UPDATE reachable_lanes SET open_time = open_time + max(0, ?1 - open_since), open_since = NULL, open_by = NULL
-            WHERE open_by = ?2
-            """, release == .givenBack ? now.nanoseconds : worker.seen, worker.number)
-        for row in try rows("SELECT \(Keys.columns) FROM reachable_jobs WHERE worker = ?", worker.number) {
-            try free(Keys(row), release)
+    private mutating func remove(_ worker: WorkerID, _ end: WorkerEnd) throws {
+        guard try execute("DELETE FROM main.reachable_workers WHERE number = ?", worker) > 0 else { return }
+        for old in try jobs("worker = ?", worker) {
+            var stored = old
+            if old.isStarted, end != .unregistered {
+                if end == .crashed { stored.job.counters.crashes += 1 }
+                stored.job.hasUnknownOutcome = true
+            }
+            _ = try release(stored, was: old)
         }
     }
 
-    /// Makes a running job available again, or ends it if its cancellation was requested: then it returns false.
-    @discardableResult
-    mutating func free(_ keys: Keys, _ release: Release) throws -> Bool {
-        try execute(
+    /// Returns the workers of a queue, or of all for `nil`, whose lease is valid.
+    func workers(of queue: String?) throws -> [RegisteredWorker] {
+        let sql = """
+            SELECT \(Worker.columns), name, (SELECT count(*) FROM main.reachable_jobs WHERE worker = number)
+            FROM main.reachable_workers JOIN main.reachable_queues ON id = queue WHERE ?1 IS NULL OR name = ?1 ORDER BY number
             """
-            UPDATE reachable_jobs SET state = iif(is_cancel_requested, 4, 0), worker = NULL, is_started = 0,
-            is_cancel_requested = 0, crashes = crashes + iif(?1, is_started, 0),
-            has_unknown_outcome = has_unknown_outcome OR is_started AND ?2,
-            ended = iif(is_cancel_requested, ?3, NULL), finished = iif(is_cancel_requested, ?4, NULL) WHERE position = ?5
-            """, release == .crashed, release != .givenBack, now.nanoseconds, reading.wall, keys.position)
-        let isAvailable = try exists("SELECT 1 FROM reachable_jobs WHERE position = ? AND state = 0", keys.position)
-        if isAvailable { try schedule(keys.position, lane: keys.lane) } else { try addUnfinished(-1, queue: keys.queue) }
-        try settle(keys)
-        wakesWorkers = true
-        return isAvailable
+        return try rows(sql, queue) { row -> RegisteredWorker? in
+            let worker = try Worker(&row)
+            guard end(of: worker) == nil else { return nil }
+            return try RegisteredWorker(
+                id: worker.id, queue: row.next(), node: worker.node, host: NodeName.hostName,
+                // The kernel does not name the process of another open file description's lock (F_OFD_GETLK, fcntl(2)).
+                process: locks.holds(worker.id.rawValue) ? Int(getpid()) : nil, claims: row.next(),
+                sinceHeartbeat: max(.zero, worker.seen.duration(to: now)))
+        }.compactMap(\.self)
     }
 }
 #endif

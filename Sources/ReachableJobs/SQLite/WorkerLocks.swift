@@ -20,8 +20,12 @@ final class WorkerLocks: Sendable {
     let descriptor: Int32
     private let held = Mutex<Set<Int64>>([])
 
-    /// Opens the file, or creates it with a mode.
-    init(path: String, mode: mode_t) throws(JobStoreError) {
+    /// The path of the file beside a database.
+    static func path(of database: String) -> String { database + "-workers" }
+
+    /// Opens the file beside a database, or creates it with a mode.
+    init(database: String, mode: mode_t) throws(JobStoreError) {
+        let path = Self.path(of: database)
         descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode)
         guard descriptor >= 0 else {
             throw JobStoreError(

@@ -24,7 +24,7 @@ final class TestMachine: Sendable {
     var machine: SQLiteMachine {
         SQLiteMachine(
             reading: { [self] in
-                state.withLock { StoreClock.Reading(bootID: "boot \($0.boots)", boot: $0.boot, wall: $0.wall) }
+                state.withLock { StoreClock.Reading(bootID: "\($0.boots)", boot: $0.boot, wall: $0.wall) }
             },
             monotonic: { [self] in state.withLock { $0.monotonic } }, mounts: { "" })
     }
@@ -84,7 +84,7 @@ extension SQLiteStore {
     func register() async throws -> WorkerID { try await register(queue: "queue", node: "node") }
 
     /// Claims from all lanes.
-    func claim(_ worker: WorkerID, _ limit: Int = 100, edge: StoreInstant? = nil) async throws -> Claims {
+    func claim(_ worker: WorkerID, _ limit: Int = 100, edge: Int64 = .min) async throws -> Claims {
         let lanes = try await claim(ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: 0)).newLanes
         let open = lanes.map { ClaimRequest.Open(lane: $0.id, edge: edge) }
         return try await claim(ClaimRequest(worker: worker, limit: limit, lanes: open, lastKnownLane: lanes.last?.id ?? 0))

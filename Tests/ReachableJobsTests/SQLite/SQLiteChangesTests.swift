@@ -45,6 +45,17 @@ struct SQLiteChangesTests {
         stranger.wait()
     }
 
+    /// No write tells of it, and other workers may take its jobs.
+    @Test func endOfAnotherProcessGivesAHint() async throws {
+        let bench = try SQLiteBench()
+        let stranger = try Stranger(
+            "file = open(sys.argv[1], 'r+b'); print(flush=True); time.sleep(60)", bench.store.path + "-workers")
+        var hints = bench.store.changes().makeAsyncIterator()
+        await hints.next()
+        stranger.kill()
+        await hints.next()
+    }
+
     @Test func aPushOfAnotherStoreGivesAHint() async throws {
         let bench = try SQLiteBench()
         let peer = try bench.peer()

@@ -16,21 +16,21 @@ struct SQLiteExecutorTests {
         case ownFile, pool, queue, impatientQueue
     }
 
-    /// The threads that a transaction has seen: it reads the machine's clocks.
+    /// The threads that a transaction has seen: it reads the machine's clock of leases.
     private final class Log: Sendable {
         struct Entry {
             var thread: pthread_t
             var isOnExecutor: Bool
         }
 
-        private let executor = Mutex<StoreExecutor?>(nil)
+        private let executor = Mutex<BlockingExecutor?>(nil)
         private let entries = Mutex<[Entry]>([])
 
         var all: [Entry] { entries.withLock { $0 } }
         var threads: Set<pthread_t> { Set(all.map(\.thread)) }
 
         /// Notes transactions from now on.
-        func begin(_ store: SQLiteStore) { executor.withLock { $0 = store.executor as? StoreExecutor } }
+        func begin(_ store: SQLiteStore) { executor.withLock { $0 = store.executor as? BlockingExecutor } }
 
         func note() {
             guard let executor = executor.withLock({ $0 }) else { return }
@@ -55,10 +55,10 @@ struct SQLiteExecutorTests {
 
     private func makeStore(_ place: Place = .ownFile) throws -> SQLiteStore {
         var machine = TestMachine().machine
-        let reading = machine.reading
-        machine.reading = { [log] in
+        let monotonic = machine.monotonic
+        machine.monotonic = { [log] in
             log.note()
-            return reading()
+            return monotonic()
         }
         var configuration = Configuration()
         configuration.busyMode = place == .impatientQueue ? .immediateError : .timeout(60)
@@ -223,7 +223,7 @@ struct SQLiteExecutorTests {
         for task in tasks { task.cancel() }
         _ = try await tasks[1].value
         #expect(handlers.all.map(\.isOnExecutor) == [false])
-        // At least to register, to claim, to start and to finish; the push was this task's.
+        // At least to register, to claim, to start and to finish; the push was this task's, and the worker's loop reads the clock.
         #expect(log.all.count { $0.isOnExecutor } >= 4)
         #expect(log.all.count { !$0.isOnExecutor } == 1)
     }

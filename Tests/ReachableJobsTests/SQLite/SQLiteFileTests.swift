@@ -133,6 +133,49 @@ struct SQLiteFileTests {
         #expect(throws: JobStoreError.self) { try SQLiteStore(writer: other) }
     }
 
+    @Test func olderTablesAreChangedOnOpening() async throws {
+        let bench = try SQLiteBench()
+        try await bench.push("a")
+        let other = try DatabaseQueue(path: bench.store.path)
+        // As the next version will.
+        let (machine, step) = (bench.machine.machine, "ALTER TABLE main.reachable_jobs ADD COLUMN more INTEGER;")
+        try await other.write { db in
+            try SQLiteSchema.prepare(db, machine, migrations: [step])
+            #expect(try Int.fetchOne(db, sql: "SELECT count(more IS NULL) FROM reachable_jobs") == 1)
+            #expect(try SQLiteSchema.storedVersion(db) == SQLiteSchema.version + 1)
+        }
+        // A worker of this version, which runs beside it.
+        #expect(await storeError { _ = try await bench.names() }?.code == .newerSchema)
+    }
+
+    @Test func pruningShrinksAFileOfOurOwnOnly() async throws {
+        let bench = try SQLiteBench()
+        let app = try DatabasePool(path: bench.directory.path + "/app.db")
+        for store in [bench.store, try SQLiteStore(writer: app, machine: bench.machine.machine)] {
+            let jobs = (0..<100).map { _ in SQLiteBench.job(String(repeating: "x", count: 20_000)) }
+            _ = try await store.cancel(store.push(jobs, limit: nil).map(\.id))
+            let reader = try DatabaseQueue(path: store.path)
+            func pages() throws -> Int { try reader.read { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 } }
+            let before = try pages()
+            bench.machine.pass(.seconds(1))
+            #expect(try await store.prune(Retention(failed: .zero), limit: 1000) == 100)
+            #expect(try (pages() < before / 2) == (store === bench.store))
+        }
+    }
+
+    @Test func namesAreComparedByBytes() async throws {
+        let bench = try SQLiteBench()
+        let names = ["\u{e9}", "e\u{301}"]
+        let jobs = names.map { NewJob(queue: $0, kind: $0, payload: Data()) }
+        _ = try await bench.store.push(jobs, limit: 1)
+        for name in names {
+            let worker = try await bench.store.register(queue: name, node: "node")
+            #expect(try await bench.store.claim(worker).jobs.count == 1)
+            #expect(try await bench.store.workers(of: name).map(\.id) == [worker])
+            #expect(try await bench.store.count(queue: name).count == 1)
+        }
+    }
+
     @Test(arguments: ["nfs4", "cifs", "9p", "fuse.sshfs"])
     func aNetworkFileSystemIsRefused(type: String) throws {
         let directory = try TemporaryDirectory()
@@ -202,6 +245,7 @@ struct SQLiteFileTests {
     @Test(arguments: [
         (ResultCode.SQLITE_FULL, JobStoreError.Code.diskFull), (.SQLITE_READONLY, .readOnly), (.SQLITE_PERM, .readOnly),
         (.SQLITE_CORRUPT, .corrupt), (.SQLITE_NOTADB, .foreign), (.SQLITE_BUSY, .busy), (.SQLITE_LOCKED, .busy),
+        (.SQLITE_BUSY_SNAPSHOT, .busy), (.SQLITE_ABORT, .unavailable), (.SQLITE_INTERRUPT, .unavailable),
         (.SQLITE_IOERR, .inputOutput), (.SQLITE_IOERR_SHMSIZE, .diskFull), (.SQLITE_CANTOPEN, .unavailable),
         (.SQLITE_READONLY_DBMOVED, .readOnly), (.SQLITE_MISUSE, .unavailable),
     ])

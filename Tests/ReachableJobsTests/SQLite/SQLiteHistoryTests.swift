@@ -25,7 +25,7 @@ struct SQLiteHistoryTests {
                 reboot: {
                     machine.endBoot()
                     await notice()
-                }, hasOwnNumbers: true)
+                })
         }
     }
 }

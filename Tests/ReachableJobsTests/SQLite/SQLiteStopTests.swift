@@ -74,6 +74,28 @@ struct SQLiteStopTests {
         }
     }
 
+    /// Not with its next heartbeat, up to 10 s later.
+    @Test func idleWorkerTakesJobsOfKilledOneAtOnce() async throws {
+        try await withTaskExecutorPreference(ThreadPerJobExecutor()) {
+            let first = try worker("hold")
+            try await push("a")
+            #expect(first.readLine() == "begins a")
+            let second = try worker()
+            try await push("b")
+            #expect(second.readLine() == "b")
+            try await waitForJobs(of: store) { $0.map(\.state) == [.running, .succeeded] }
+            let start = ContinuousClock.now
+            first.kill()
+            #expect(second.readLine() == "a")
+            let time = ContinuousClock.now - start
+            #expect(time < .seconds(5))
+            print("the end of a process was noticed after \(time)")
+            try await waitForJobs(of: store) { $0.map(\.state) == [.succeeded, .succeeded] }
+            #expect(try await store.find(JobFilter()).map(\.counters.crashes) == [1, 0])
+            second.kill()
+        }
+    }
+
     @Test func aWorkerStoppedForLessThanItsLeaseKeepsTheJob() async throws {
         try await withTaskExecutorPreference(ThreadPerJobExecutor()) {
             let first = try worker("hold")

@@ -104,6 +104,59 @@ struct SQLiteTransactionTests {
         #expect(error?.code == .otherDatabase)
     }
 
+    /// Only the main schema counts: the attached file has locks of its own.
+    @Test func attachedStoreIsNotUsed() async throws {
+        let other = try SQLiteBench()
+        try await other.push("other")
+        var configuration = Configuration()
+        configuration.prepareDatabase { [path = other.store.path] db in
+            try db.execute(sql: "ATTACH ? AS other", arguments: [path])
+        }
+        let queue = try DatabaseQueue(path: directory.path + "/attaching.db", configuration: configuration)
+        let own = try SQLiteStore(writer: queue, machine: other.machine.machine)
+        let worker = try await own.register()
+        #expect(try await own.claim(worker).jobs.isEmpty)
+        _ = try await own.push([SQLiteBench.job("own")], limit: nil)
+        let claimed = try #require(try await own.claim(worker).jobs.first)
+        #expect(try await own.start([claimed.ticket], by: worker) == [true])
+        let result = AttemptResult(claimed.ticket, .succeeded, counters: claimed.job.counters)
+        #expect(try await own.finish([result], by: worker) == [.recorded])
+        #expect(try await own.find(JobFilter()).map(\.name) == ["own"])
+        #expect(try await own.count(queue: "queue").map(\.state) == [.succeeded])
+        other.machine.pass(.seconds(1))
+        #expect(try await own.prune(Retention(succeeded: .zero, failed: .zero), limit: 10) == 1)
+        #expect(try await other.names() == ["other"])
+        #expect(try await other.store.workers(of: nil).isEmpty)
+    }
+
+    @Test func transactionThatReadTooEarlyIsReported() async throws {
+        let other = try DatabaseQueue(path: pool.path)
+        let error = await storeError { [pool, store] in
+            try await pool.writeWithoutTransaction { db in
+                try db.inTransaction(.deferred) {
+                    _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM photos")
+                    try other.write { try $0.execute(sql: "INSERT INTO photos VALUES ('b')") }
+                    _ = try store.push([SQLiteBench.job("a")], in: db)
+                    return .commit
+                }
+            }
+        }
+        #expect(error?.code == .busy && error?.advice.contains("IMMEDIATE") == true)
+    }
+
+    @Test func suspendedDatabaseIsReported() async throws {
+        var configuration = Configuration()
+        configuration.observesSuspensionNotifications = true
+        let queue = try DatabasePool(path: directory.path + "/suspended.db", configuration: configuration)
+        let store = try SQLiteStore(writer: queue, machine: TestMachine().machine)
+        NotificationCenter.default.post(name: Database.suspendNotification, object: nil)
+        let error = await storeError { _ = try await store.push([SQLiteBench.job("a")], limit: nil) }
+        #expect(error?.code == .unavailable && error?.advice.contains("resumeNotification") == true)
+        NotificationCenter.default.post(name: Database.resumeNotification, object: nil)
+        _ = try await store.push([SQLiteBench.job("b")], limit: nil)
+        #expect(try await store.find(JobFilter()).map(\.name) == ["b"])
+    }
+
     @Test(arguments: ["OFF", "NORMAL"])
     func aDatabaseThatLosesCommitsIsRefused(level: String) async throws {
         try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = \(level)") }

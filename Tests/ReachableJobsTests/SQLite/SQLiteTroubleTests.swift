@@ -32,7 +32,7 @@ struct SQLiteTroubleTests {
         let other = try DatabaseQueue(path: bench.store.path)
         try await other.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
         let page = try await other.read { db in
-            try #require(try Int.fetchOne(db, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'reachable_ready'"))
+            try #require(try Int.fetchOne(db, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'reachable_claimable'"))
         }
         try other.close()
         let file = try #require(FileHandle(forUpdatingAtPath: bench.store.path))
@@ -48,6 +48,14 @@ struct SQLiteTroubleTests {
         try file.write(contentsOf: good)
         #expect(try await peer.claim(second, 200).jobs.count == 200)
         try await bench.store.unregister(worker)
+    }
+
+    @Test(arguments: ["state = 9", "priority = 9", "id = 'x'"]) func rowThatCannotBeReadIsReported(change: String) async throws {
+        let bench = try SQLiteBench()
+        try await bench.push("a")
+        let other = try DatabaseQueue(path: bench.store.path)
+        try await other.write { try $0.execute(sql: "UPDATE reachable_jobs SET \(change)") }
+        #expect(await storeError { _ = try await bench.names() }?.code == .corrupt)
     }
 
     @Test(.enabled(if: SmallDisk.mayMount)) func aFullDiskIsReportedAndLosesNothing() async throws {

@@ -121,41 +121,67 @@ struct SQLiteWorkerTests {
             let jobs = (start..<start + 1000).map { number in SQLiteBench.job("") { $0.destination = "host \(number)" } }
             _ = try await bench.store.push(jobs, limit: nil)
         }
-        let failure = AttemptResult.Outcome.again(soft: .seconds(1), isNetwork: true, hard: nil)
-        for outcome in [failure, .undecodable, .succeeded] {
-            let claims = try await bench.store.claim(outcome == .succeeded ? try await bench.store.register() : worker, 10_000)
+        for outcome in [AttemptResult.Outcome.again(soft: .seconds(1), isNetwork: true, hard: nil), .succeeded] {
+            let claims = try await bench.store.claim(worker, 10_000)
             #expect(claims.jobs.count == 10_000)
-            let owner = outcome == .succeeded ? WorkerID(rawValue: worker.rawValue + 1) : worker
             _ = try await bench.store.finish(
-                claims.jobs.map { AttemptResult($0.ticket, outcome, counters: $0.job.counters) }, by: owner)
+                claims.jobs.map { AttemptResult($0.ticket, outcome, counters: $0.job.counters) }, by: worker)
             bench.machine.pass(.seconds(2))
         }
         while try await bench.store.prune(Retention(succeeded: .zero, failed: .zero), limit: 1000) > 0 {}
         let reader = try DatabaseQueue(path: bench.store.path)
         let rows = try await reader.read { db in
-            try ["reachable_jobs", "reachable_payloads", "reachable_lanes", "reachable_outages"].map {
+            try ["reachable_jobs", "reachable_payloads", "reachable_lanes"].map {
                 try Int.fetchOne(db, sql: "SELECT count(*) FROM \($0)")
             }
         }
-        #expect(rows == [0, 0, 0, 0])
+        #expect(rows == [0, 0, 0])
     }
 
-    @Test func aBackoffOfOneNodeBindsNoOther() async throws {
+    /// A late heartbeat counts while no other worker has noticed.
+    @Test func lateHeartbeatIsHonoured() async throws {
+        let bench = try SQLiteBench()
+        let (worker, job) = try await claimed(bench)
+        bench.machine.pass(.seconds(40))
+        _ = try await bench.store.extend(worker)
+        let result = AttemptResult(job.ticket, .succeeded, counters: job.job.counters)
+        #expect(try await bench.store.finish([result], by: worker) == [.recorded])
+        bench.machine.pass(.seconds(40))
+        // Nothing is there to claim, and the claim itself is valid.
+        #expect(try await bench.store.claim(worker).jobs.isEmpty)
+        // A worker of another process removes it.
+        let peer = try bench.peer()
+        _ = try await peer.claim(try await peer.register())
+        #expect(await storeError { _ = try await bench.store.extend(worker) }?.code == .unknownWorker)
+    }
+
+    @Test func nodeLeavesJobsAloneWhoseNetworkFailed() async throws {
         let bench = try SQLiteBench()
         try await bench.push("a")
-        let first = try await bench.store.register(queue: "queue", node: "first")
-        let second = try await bench.store.register(queue: "queue", node: "second")
-        for worker in [first, second] {
-            let job = try #require(try await bench.store.claim(worker).jobs.first)
-            let result = AttemptResult(
-                job.ticket, .again(soft: .seconds(20), isNetwork: true, hard: nil), counters: job.job.counters)
-            #expect(try await bench.store.finish([result], by: worker) == [.recorded])
-            #expect(try await bench.store.claim(worker).jobs.isEmpty)
-        }
-        // The second node failed within the first one's delay: now it binds all.
+        // One name begins with the other.
+        let first = try await bench.store.register(queue: "queue", node: "node")
+        let second = try await bench.store.register(queue: "queue", node: "node 2")
+        let start = bench.store.nodeTime
+        let job = try #require(try await bench.store.claim(first).jobs.first)
+        var counters = job.job.counters
+        counters.networkFailures = 1
+        let failure = AttemptResult(job.ticket, .again(soft: .seconds(20), isNetwork: true, hard: nil), counters: counters)
+        #expect(try await bench.store.finish([failure], by: first) == [.recorded])
+        let own = try await bench.store.claim(first)
+        #expect(own.jobs.isEmpty && !own.hasMore && own.nextDue == own.now.advanced(by: .seconds(20)))
+        let other = try await bench.store.claim(second)
+        #expect(other.jobs.isEmpty && other.nextDue == other.now.advanced(by: .milliseconds(500)))
+        bench.machine.pass(.milliseconds(500))
         #expect(try await bench.store.claim(first).jobs.isEmpty)
-        bench.machine.pass(.seconds(21))
-        #expect(try await bench.store.claim(first).jobs.count == 1)
+        let taken = try #require(try await bench.store.claim(second).jobs.first)
+        try await bench.store.giveBack([taken.ticket], by: second)
+        // An edge of the scope after the failure.
+        let again = try #require(try await bench.store.claim(first, edge: start + 1).jobs.first)
+        try await bench.store.giveBack([again.ticket], by: first)
+        // After another boot its failure says nothing.
+        bench.machine.endBoot()
+        let rebooted = try await bench.store.register(queue: "queue", node: "node")
+        #expect(try await bench.store.claim(rebooted).jobs.count == 1)
     }
 }
 #endif

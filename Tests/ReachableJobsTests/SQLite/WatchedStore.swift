@@ -50,8 +50,8 @@ struct WatchedStore: JobStore {
     func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {
         try await watch { () throws(JobStoreError) in try await store.cancel(ids) }
     }
-    func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
-        try await watch { () throws(JobStoreError) in try await store.retry(ids) }
+    func retry(_ ids: [DurableJobID], limit: Int?) async throws(JobStoreError) -> [RetryOutcome] {
+        try await watch { () throws(JobStoreError) in try await store.retry(ids, limit: limit) }
     }
     func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
         try await watch { () throws(JobStoreError) in try await store.endBackoff(ids) }
@@ -62,7 +62,7 @@ struct WatchedStore: JobStore {
     func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] {
         try await watch { () throws(JobStoreError) in try await store.find(filter) }
     }
-    func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?] {
+    func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobExplanation?] {
         try await watch { () throws(JobStoreError) in try await store.explain(ids) }
     }
     func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] {
@@ -75,6 +75,7 @@ struct WatchedStore: JobStore {
         try await watch { () throws(JobStoreError) in try await store.prune(retention, limit: limit) }
     }
     func changes() -> AsyncStream<Void> { store.changes() }
+    var nodeTime: Int64 { store.nodeTime }
     var executor: (any TaskExecutor)? { store.executor }
 }
 #endif

@@ -225,7 +225,7 @@ struct RecordedHistory {
         // A retried job with a key holds back a later one that runs: then the claim after the power failure is another one.
         let job = pushed.suffix(20).filter { $0.serialKey == nil && $0.unique == nil }.randomElement(using: &generator)
         guard let job else { return }
-        _ = try await store.retry([job.id])
+        _ = try await store.retry([job.id], limit: nil)
         try await note("retry", isDurable: true)
     }
 }
