@@ -4,11 +4,11 @@ internal import Synchronization
 
 /// A process of a test that can be killed: only what it has stored remains.
 ///
-/// Create its queue with its ``store`` and its ``bus``, and start its tasks with `start`:
+/// Make its queue, and start its tasks with `start`:
 ///
 /// ```swift
 /// let first = world.launch()
-/// let uploads = JobQueue(first.store, bus: first.bus)
+/// let uploads = first.makeQueue()
 /// uploads.registerJob(parameters: Upload.self) { upload, _ in try await server.put(upload.file) }
 /// first.start { await uploads.run() }
 /// try await uploads.push(Upload(file: "photo.jpg"))
@@ -27,9 +27,14 @@ public struct TestProcess: Sendable {
     init(world: TestWorld, bus: RetryBus, life: Life) { (self.world, self.bus, self.life) = (world, bus, life) }
 
     /// The machine's store, as this process has it open.
+    package var store: any JobStore { ProcessStore(disk: world.store, life: life) }
+
+    /// Makes a queue of the process, on the machine's store and the process's bus.
     ///
     /// After the process has ended, reads still work, so that a test can look; changes throw `JobStoreError`.
-    public var store: any JobStore { ProcessStore(disk: world.store, life: life) }
+    public func makeQueue(configuration: JobQueue.Configuration = .init()) -> JobQueue {
+        JobQueue(store, bus: bus, configuration: configuration)
+    }
 
     /// Starts a task of the process, which `TestWorld.settle()` waits for.
     ///
@@ -185,9 +190,9 @@ private struct ProcessStore: JobStore {
         return try await disk.cancel(ids)
     }
 
-    func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
+    func retry(_ ids: [DurableJobID], limit: Int?) async throws(JobStoreError) -> [RetryOutcome] {
         try check()
-        return try await disk.retry(ids)
+        return try await disk.retry(ids, limit: limit)
     }
 
     func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
@@ -207,11 +212,13 @@ private struct ProcessStore: JobStore {
 
     func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] { try await disk.find(filter) }
 
-    func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?] { try await disk.explain(ids) }
+    func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobExplanation?] { try await disk.explain(ids) }
 
     func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] { try await disk.workers(of: queue) }
 
     func count(queue: String) async throws(JobStoreError) -> [JobCount] { try await disk.count(queue: queue) }
 
     func changes() -> AsyncStream<Void> { disk.changes() }
+
+    var nodeTime: Int64 { disk.nodeTime }
 }

@@ -151,7 +151,10 @@ final class FlakyStore: JobStore {
 
     func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] { try await store.cancel(ids) }
 
-    func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] { try await store.retry(ids) }
+    func retry(_ ids: [DurableJobID], limit: Int?) async throws(JobStoreError) -> [RetryOutcome] {
+        try await store.retry(ids, limit: limit)
+    }
+    var nodeTime: Int64 { store.nodeTime }
 
     func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] { try await store.endBackoff(ids) }
 
@@ -161,7 +164,7 @@ final class FlakyStore: JobStore {
 
     func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] { try await store.find(filter) }
 
-    func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?] { try await store.explain(ids) }
+    func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobExplanation?] { try await store.explain(ids) }
 
     func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] { try await store.workers(of: queue) }
 

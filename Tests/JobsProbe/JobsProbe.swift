@@ -5,13 +5,14 @@ import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
 
-/// A worker for tests that stop and kill it: `jobs-probe STORE EFFECTS [hold] [ahead=SECONDS]`.
+/// A worker for tests that stop and kill it: `jobs-probe STORE EFFECTS [hold] [block] [ahead=SECONDS]`.
 ///
 /// The store is a path of SQLite, or a connection string of PostgreSQL.
 ///
 /// The effect of a job is a line with its name, appended to a file. The worker prints a line for each effect, and `refused` for
 /// each result that came too late. With `hold`, an attempt prints that it begins and waits for a byte of standard input. With
-/// `ahead`, the clock of its leases in SQLite is ahead of that of other processes.
+/// `block`, it waits on a thread of Swift's pool, as a handler does that waits for a process. With `ahead`, the clock of its leases
+/// in SQLite is ahead of that of other processes.
 @main struct JobsProbe {
     private struct Effect: JobParameters {
         static let jobName = "effect"
@@ -25,11 +26,12 @@ import ReachableRetry
     static func main() async throws {
         let arguments = CommandLine.arguments
         guard arguments.count >= 3 else {
-            print("usage: jobs-probe STORE EFFECTS [hold] [ahead=SECONDS]")
+            print("usage: jobs-probe STORE EFFECTS [hold] [block] [ahead=SECONDS]")
             exit(64)
         }
         let options = arguments.dropFirst(3)
         let holds = options.contains("hold")
+        let blocks = options.contains("block")
         let ahead = options.compactMap { $0.hasPrefix("ahead=") ? Int64($0.dropFirst(6)) : nil }.first ?? 0
         let effects = open(arguments[2], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
         guard effects >= 0 else { throw Failure(errno: errno) }
@@ -37,10 +39,8 @@ import ReachableRetry
         let running = Task { try await monitor.run() }
         let queue = JobQueue(try store(arguments[1], ahead: ahead), bus: RetryBus(monitor, clock: ContinuousClock()))
         queue.registerJob(parameters: Effect.self, policy: .default.giveUpAfter(maxAttempts: nil)) { effect, _ in
-            if holds {
-                try append("begins \(effect.name)", to: STDOUT_FILENO)
-                await byte()
-            }
+            if holds || blocks { try append("begins \(effect.name)", to: STDOUT_FILENO) }
+            if holds { await byte() } else if blocks { readByte() }
             try append(effect.name, to: effects)
             try append(effect.name, to: STDOUT_FILENO)
         }
@@ -78,12 +78,16 @@ import ReachableRetry
     private static func byte() async {
         await withCheckedContinuation { continuation in
             let error = SystemThread.start {
-                var byte: UInt8 = 0
-                _ = read(STDIN_FILENO, &byte, 1)
+                readByte()
                 continuation.resume()
             }
             if error != 0 { continuation.resume() }
         }
+    }
+
+    private static func readByte() {
+        var byte: UInt8 = 0
+        _ = read(STDIN_FILENO, &byte, 1)
     }
 }
 #else

@@ -2,155 +2,156 @@ extension JobStoreConformance {
     /// A requirement of every store.
     ///
     /// Later versions may add more.
-    public struct Requirement: RawRepresentable, Hashable, Sendable {
+    package struct Requirement: RawRepresentable, Hashable, Sendable {
         /// The stable name.
-        public let rawValue: String
+        package let rawValue: String
         /// Makes a requirement from its name.
-        public init(rawValue: String) { self.rawValue = rawValue }
+        package init(rawValue: String) { self.rawValue = rawValue }
 
         // MARK: Pushing
 
         /// `push` returns one receipt for each job, in order, and positions grow in this order.
-        public static let receipts = Requirement(rawValue: "receipts")
+        package static let receipts = Requirement(rawValue: "receipts")
         /// A job comes back with all the properties that it was pushed with.
-        public static let properties = Requirement(rawValue: "properties")
+        package static let properties = Requirement(rawValue: "properties")
         /// A `push` that throws has added nothing.
-        public static let atomicPush = Requirement(rawValue: "atomicPush")
+        package static let atomicPush = Requirement(rawValue: "atomicPush")
         /// A payload of 1 MiB is stored; a larger one is refused with `tooLarge`.
-        public static let payloadLimit = Requirement(rawValue: "payloadLimit")
+        package static let payloadLimit = Requirement(rawValue: "payloadLimit")
         /// The limit of a queue counts its unfinished jobs; a job that is kept or replaced needs no room.
-        public static let queueLimit = Requirement(rawValue: "queueLimit")
+        package static let queueLimit = Requirement(rawValue: "queueLimit")
         /// A job whose identity the store has already is kept as it is.
-        public static let repeatedPush = Requirement(rawValue: "repeatedPush")
+        package static let repeatedPush = Requirement(rawValue: "repeatedPush")
 
         // MARK: Claiming
 
         /// Jobs come by priority, then by position, whatever their lanes.
-        public static let order = Requirement(rawValue: "order")
+        package static let order = Requirement(rawValue: "order")
         /// A lane is the jobs of a queue with equal kind, version, scope and destination; later lanes have larger numbers; a claim
         /// names those that the worker does not know.
-        public static let lanes = Requirement(rawValue: "lanes")
+        package static let lanes = Requirement(rawValue: "lanes")
         /// Only jobs of the named lanes of the worker's queue are claimed.
-        public static let closedLanes = Requirement(rawValue: "closedLanes")
+        package static let closedLanes = Requirement(rawValue: "closedLanes")
         /// No claim exceeds the limits of the request and of its lanes; `hasMore` tells whether jobs that may run are left.
-        public static let limits = Requirement(rawValue: "limits")
+        package static let limits = Requirement(rawValue: "limits")
         /// A job is claimed once, however many workers claim at the same time.
-        public static let exclusiveClaims = Requirement(rawValue: "exclusiveClaims")
-        /// A bulk job counts as a normal one after an hour of runnable time, and as no more.
-        public static let ageing = Requirement(rawValue: "ageing")
+        package static let exclusiveClaims = Requirement(rawValue: "exclusiveClaims")
+        /// A bulk job counts as a normal one from an hour after it was due, and not before those before it in its lane.
+        package static let ageing = Requirement(rawValue: "ageing")
         /// While a queue is paused nothing of it is claimed; resuming ends that.
-        public static let pausing = Requirement(rawValue: "pausing")
+        package static let pausing = Requirement(rawValue: "pausing")
 
         // MARK: Delays
 
         /// A job with a delay is not claimed before its time; `nextDue` names that time.
-        public static let notBefore = Requirement(rawValue: "notBefore")
+        package static let notBefore = Requirement(rawValue: "notBefore")
         /// A backoff holds a job back for its duration; `nextDue` names its end.
-        public static let softDelays = Requirement(rawValue: "softDelays")
-        /// A reconnect voids backoff of earlier network failures in the lanes that name it, and no other delay.
-        public static let edges = Requirement(rawValue: "edges")
-        /// Backoff of a network failure binds the worker's node only, until another node fails within it; then it binds all.
-        public static let nodes = Requirement(rawValue: "nodes")
-        /// A worker does not claim a job again that it could not decode, at no time and after no reconnect, until its payload is
-        /// replaced; other and later workers claim it at once.
-        public static let undecodable = Requirement(rawValue: "undecodable")
+        package static let softDelays = Requirement(rawValue: "softDelays")
+        /// An edge ends the backoff of its node's earlier network failures in the lanes that name it, and no other delay.
+        package static let edges = Requirement(rawValue: "edges")
+        /// Backoff of a network failure keeps the job from the worker's node until it ends or the machine reboots; others may take
+        /// it over after 0.5 s to 5 s.
+        package static let nodes = Requirement(rawValue: "nodes")
         /// A delay that a server ordered holds a job back, also after a reconnect.
-        public static let hardDelays = Requirement(rawValue: "hardDelays")
+        package static let hardDelays = Requirement(rawValue: "hardDelays")
         /// A result can hold all jobs of the queue with the same scope and destination; a shorter order does not end a longer one.
-        public static let destinationHolds = Requirement(rawValue: "destinationHolds")
+        package static let destinationHolds = Requirement(rawValue: "destinationHolds")
         /// `endBackoff` ends soft delays of waiting jobs, also those of network failures, and of other nodes; it gives a hint, and
         /// changes no other delay and no counter.
-        public static let endedBackoff = Requirement(rawValue: "endedBackoff")
+        package static let endedBackoff = Requirement(rawValue: "endedBackoff")
         /// `expire` fails waiting jobs whose deadline has passed, also delayed ones, and no others; `next` names the next deadline.
-        public static let deadlines = Requirement(rawValue: "deadlines")
+        package static let deadlines = Requirement(rawValue: "deadlines")
 
         // MARK: Keys
 
         /// Of jobs with the same serial key only the first is claimed, also while it backs off; each queue has its own keys.
-        public static let serialOrder = Requirement(rawValue: "serialOrder")
+        package static let serialOrder = Requirement(rawValue: "serialOrder")
         /// A failed job blocks the jobs behind it unless it continues after failure.
-        public static let serialFailures = Requirement(rawValue: "serialFailures")
+        package static let serialFailures = Requirement(rawValue: "serialFailures")
         /// `cancel` of a waiting or failed job releases the next one.
-        public static let serialCancellation = Requirement(rawValue: "serialCancellation")
+        package static let serialCancellation = Requirement(rawValue: "serialCancellation")
         /// `retry` keeps the position; a retried job waits for one with its key that is running.
-        public static let serialRetries = Requirement(rawValue: "serialRetries")
+        package static let serialRetries = Requirement(rawValue: "serialRetries")
         /// `.keep` adds a job only if no unfinished one of the queue and kind has the key, also at the same time.
-        public static let uniqueKeep = Requirement(rawValue: "uniqueKeep")
-        /// `.replace` changes payload, lane and times of a job that has not started, and its idempotency key; it keeps the rest.
-        public static let uniqueReplace = Requirement(rawValue: "uniqueReplace")
+        package static let uniqueKeep = Requirement(rawValue: "uniqueKeep")
+        /// `.replace` changes all of a job that has not started but its identity, position and priority, and ends its claim.
+        package static let uniqueReplace = Requirement(rawValue: "uniqueReplace")
         /// `.replace` adds one successor to a job that has started, and changes that from then on.
-        public static let uniqueSuccessors = Requirement(rawValue: "uniqueSuccessors")
+        package static let uniqueSuccessors = Requirement(rawValue: "uniqueSuccessors")
         /// `.append` adds a job that waits for the others with its key.
-        public static let uniqueAppend = Requirement(rawValue: "uniqueAppend")
+        package static let uniqueAppend = Requirement(rawValue: "uniqueAppend")
+        /// A running job whose cancellation was requested keeps its unique key from no push.
+        package static let unwantedHolders = Requirement(rawValue: "unwantedHolders")
+        /// `retry` refuses a job whose unique key an unfinished one has.
+        package static let uniqueRetries = Requirement(rawValue: "uniqueRetries")
+        /// Keys and names are equal if their bytes are.
+        package static let bytes = Requirement(rawValue: "bytes")
         /// The jobs of one `push` see each other's unique keys, in their order.
-        public static let uniqueBatches = Requirement(rawValue: "uniqueBatches")
+        package static let uniqueBatches = Requirement(rawValue: "uniqueBatches")
 
         // MARK: Attempts
 
         /// Each claim of a job has a larger number; calls with an old number or of another worker change nothing.
-        public static let fencing = Requirement(rawValue: "fencing")
+        package static let fencing = Requirement(rawValue: "fencing")
         /// `start` refuses an invalid claim and a job whose cancellation was requested, and counts the attempt once.
-        public static let starts = Requirement(rawValue: "starts")
+        package static let starts = Requirement(rawValue: "starts")
         /// `finish` records state, counters, reason and time, and the first 4 KiB of the error.
-        public static let results = Requirement(rawValue: "results")
+        package static let results = Requirement(rawValue: "results")
         /// `giveBack` makes a job available again as it was.
-        public static let givingBack = Requirement(rawValue: "givingBack")
+        package static let givingBack = Requirement(rawValue: "givingBack")
 
         // MARK: Workers
 
         /// A worker that does not extend its lease loses its claims when the lease ends, and learns it; that is no crash.
-        public static let leases = Requirement(rawValue: "leases")
+        package static let leases = Requirement(rawValue: "leases")
         /// A worker that extends its lease keeps its claims.
-        public static let heartbeats = Requirement(rawValue: "heartbeats")
+        package static let heartbeats = Requirement(rawValue: "heartbeats")
         /// `unregister` makes a worker's jobs available again, uncharged.
-        public static let unregistering = Requirement(rawValue: "unregistering")
+        package static let unregistering = Requirement(rawValue: "unregistering")
         /// When a worker's process ends while the machine stays up, its jobs are available again, and each started attempt counts
         /// as a crash, which no later result changes.
-        public static let crashes = Requirement(rawValue: "crashes")
+        package static let crashes = Requirement(rawValue: "crashes")
         /// After a reboot all jobs are available again, and no attempt counts as a crash.
-        public static let reboots = Requirement(rawValue: "reboots")
+        package static let reboots = Requirement(rawValue: "reboots")
         /// `workers` returns those of a queue, or of all, with a valid lease, by number; each has its queue and node, the number of
         /// its claims, and the time since its last heartbeat.
-        public static let listedWorkers = Requirement(rawValue: "listedWorkers")
+        package static let listedWorkers = Requirement(rawValue: "listedWorkers")
 
         // MARK: Management
 
         /// `cancel` ends a waiting job, and tells of one that has ended or does not exist.
-        public static let cancellation = Requirement(rawValue: "cancellation")
+        package static let cancellation = Requirement(rawValue: "cancellation")
         /// `cancel` of a running job is a request that `extend` and `status` tell its worker; the job does not run again, which
         /// `finish` and `giveBack` tell, and success stands.
-        public static let cancellationRequests = Requirement(rawValue: "cancellationRequests")
-        /// `retry` makes failed and cancelled jobs available again with fresh counters, and no other job.
-        public static let retries = Requirement(rawValue: "retries")
+        package static let cancellationRequests = Requirement(rawValue: "cancellationRequests")
+        /// `retry` makes failed and cancelled jobs available again with fresh counters, and no other job, nor more than the limit.
+        package static let retries = Requirement(rawValue: "retries")
         /// `find` returns the jobs that match all properties, by position.
-        public static let searches = Requirement(rawValue: "searches")
+        package static let searches = Requirement(rawValue: "searches")
         /// `explain` answers in order, with `nil` for unknown jobs, and gives each job as `find` does, but without its payload.
-        public static let explanations = Requirement(rawValue: "explanations")
+        package static let explanations = Requirement(rawValue: "explanations")
         /// `explain` tells if the queue is paused, and how many workers it has whose lease is valid.
-        public static let explainedQueues = Requirement(rawValue: "explainedQueues")
+        package static let explainedQueues = Requirement(rawValue: "explainedQueues")
         /// `explain` names the first job that a blocked one waits for, of each key, with its state.
-        public static let explainedBlockers = Requirement(rawValue: "explainedBlockers")
+        package static let explainedBlockers = Requirement(rawValue: "explainedBlockers")
         /// `explain` names the end of a server's order for the destination, as long as it holds.
-        public static let explainedHolds = Requirement(rawValue: "explainedHolds")
+        package static let explainedHolds = Requirement(rawValue: "explainedHolds")
         /// `explain` names the worker of a running job, and tells if its attempt has started.
-        public static let explainedClaims = Requirement(rawValue: "explainedClaims")
-        /// `explain` names the node that the backoff of a network failure binds, as long as it does, and the workers that could not
-        /// decode a job.
-        public static let explainedBindings = Requirement(rawValue: "explainedBindings")
+        package static let explainedClaims = Requirement(rawValue: "explainedClaims")
         /// `count` returns the number of jobs of a queue per state, kind and destination.
-        public static let counts = Requirement(rawValue: "counts")
+        package static let counts = Requirement(rawValue: "counts")
         /// `prune` deletes jobs that ended long enough ago, at most as many as it may, and no unfinished ones.
-        public static let pruning = Requirement(rawValue: "pruning")
+        package static let pruning = Requirement(rawValue: "pruning")
         /// `prune` keeps a failed job while it blocks others.
-        public static let pruningHeads = Requirement(rawValue: "pruningHeads")
+        package static let pruningHeads = Requirement(rawValue: "pruningHeads")
         /// `prune` deletes lanes without jobs, and keeps those whose destination a server's order holds; claims name deleted lanes,
         /// and a later push to one gets a new lane, also if it comes at the same time.
-        public static let pruningLanes = Requirement(rawValue: "pruningLanes")
+        package static let pruningLanes = Requirement(rawValue: "pruningLanes")
         /// Every stream of `changes` gives a hint after a change that lets a job run or asks one to end.
-        public static let hints = Requirement(rawValue: "hints")
+        package static let hints = Requirement(rawValue: "hints")
 
         /// All requirements.
-        public static let all: [Requirement] = StoreSession.checks.map(\.0)
+        package static let all: [Requirement] = StoreSession.checks.map(\.0)
     }
 }
 
@@ -174,7 +175,6 @@ extension StoreSession {
         (.softDelays, { try await $0.checkSoftDelays() }),
         (.edges, { try await $0.checkEdges() }),
         (.nodes, { try await $0.checkNodes() }),
-        (.undecodable, { try await $0.checkUndecodable() }),
         (.hardDelays, { try await $0.checkHardDelays() }),
         (.destinationHolds, { try await $0.checkDestinationHolds() }),
         (.endedBackoff, { try await $0.checkEndedBackoff() }),
@@ -187,6 +187,9 @@ extension StoreSession {
         (.uniqueReplace, { try await $0.checkUniqueReplace() }),
         (.uniqueSuccessors, { try await $0.checkUniqueSuccessors() }),
         (.uniqueAppend, { try await $0.checkUniqueAppend() }),
+        (.unwantedHolders, { try await $0.checkUnwantedHolders() }),
+        (.uniqueRetries, { try await $0.checkUniqueRetries() }),
+        (.bytes, { try await $0.checkBytes() }),
         (.uniqueBatches, { try await $0.checkUniqueBatches() }),
         (.fencing, { try await $0.checkFencing() }),
         (.starts, { try await $0.checkStarts() }),
@@ -207,7 +210,6 @@ extension StoreSession {
         (.explainedBlockers, { try await $0.checkExplainedBlockers() }),
         (.explainedHolds, { try await $0.checkExplainedHolds() }),
         (.explainedClaims, { try await $0.checkExplainedClaims() }),
-        (.explainedBindings, { try await $0.checkExplainedBindings() }),
         (.counts, { try await $0.checkCounts() }),
         (.pruning, { try await $0.checkPruning() }),
         (.pruningHeads, { try await $0.checkPruningHeads() }),

@@ -1,4 +1,4 @@
-public import ReachableJobs
+package import ReachableJobs
 
 /// A suite that checks a custom `JobStore` against the requirements of the protocol.
 ///
@@ -16,24 +16,24 @@ public import ReachableJobs
 ///
 /// It reports each violation as a text, and an error that a store throws as a violation, too. The suite waits for hints no longer
 /// than its patience; it waits for all other answers as long as they take. Safe to use from any thread.
-public struct JobStoreConformance: Sendable {
+package struct JobStoreConformance: Sendable {
     /// A violated requirement.
-    public typealias Violation = ConformanceViolation<Requirement>
+    package typealias Violation = ConformanceViolation<Requirement>
     /// The error of ``check()``: all violations.
-    public typealias Failure = ConformanceFailure<Requirement>
+    package typealias Failure = ConformanceFailure<Requirement>
 
     /// A store to check, and the means to act on its surroundings.
-    public struct Candidate: Sendable {
+    package struct Candidate: Sendable {
         /// The store, which has no jobs and no workers.
-        public var store: any JobStore
+        package var store: any JobStore
         /// Another object for the same jobs, as another process has it.
-        public var peer: any JobStore
+        package var peer: any JobStore
         /// Lets the store's time pass; without it the suite does not check the requirements of time.
-        public var passTime: (@Sendable (Duration) async throws -> Void)?
+        package var passTime: (@Sendable (Duration) async throws -> Void)?
         /// Ends the process of a worker while the machine stays up; without it ``Requirement/crashes`` is not checked.
-        public var crash: (@Sendable (WorkerID) async throws -> Void)?
+        package var crash: (@Sendable (WorkerID) async throws -> Void)?
         /// Restarts the machine, which ends all workers; without it ``Requirement/reboots`` is not checked.
-        public var reboot: (@Sendable () async throws -> Void)?
+        package var reboot: (@Sendable () async throws -> Void)?
 
         /// Makes a candidate.
         ///
@@ -43,7 +43,7 @@ public struct JobStoreConformance: Sendable {
         ///   - passTime: Lets the store's time pass.
         ///   - crash: Ends the process of a worker while the machine stays up.
         ///   - reboot: Restarts the machine. The store and its peer must stay usable.
-        public init(
+        package init(
             _ store: some JobStore, peer: (any JobStore)? = nil, passTime: (@Sendable (Duration) async throws -> Void)? = nil,
             crash: (@Sendable (WorkerID) async throws -> Void)? = nil, reboot: (@Sendable () async throws -> Void)? = nil
         ) {
@@ -65,7 +65,7 @@ public struct JobStoreConformance: Sendable {
     ///   - patience: The time limit for each expected hint. Only a broken store exhausts it.
     ///   - clock: The clock of the patience; real time by default, also for a store with its own clock.
     ///   - makeCandidate: Makes a new store; called once for each requirement.
-    public init(
+    package init(
         exempting exemptions: Set<Requirement> = [], patience: Duration = .seconds(60),
         clock: some Clock<Duration> = ContinuousClock(),
         makeCandidate: @escaping @Sendable () async throws -> Candidate
@@ -80,7 +80,7 @@ public struct JobStoreConformance: Sendable {
     ///
     /// - Throws: ``Failure`` if a requirement is violated; the errors of making a candidate or acting on its surroundings;
     ///   `CancellationError` when the calling task is cancelled.
-    public func check() async throws {
+    package func check() async throws {
         let violations = try await violations()
         if !violations.isEmpty { throw Failure(violations) }
     }
@@ -90,7 +90,7 @@ public struct JobStoreConformance: Sendable {
     /// - Parameter requirements: The requirements to check.
     /// - Throws: The errors of making a candidate or acting on its surroundings; `CancellationError` when the calling task is
     ///   cancelled.
-    public func violations(of requirements: Set<Requirement> = Set(Requirement.all)) async throws -> [Violation] {
+    package func violations(of requirements: Set<Requirement> = Set(Requirement.all)) async throws -> [Violation] {
         var found: [Violation] = []
         for (requirement, check) in StoreSession.checks
         where requirements.contains(requirement) && !exemptions.contains(requirement) {

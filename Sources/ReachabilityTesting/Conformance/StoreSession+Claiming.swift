@@ -105,23 +105,26 @@ extension StoreSession {
 
     func checkAgeing() async throws {
         let worker = try await register()
-        try await push("bulk") { $0.priority = .bulk }
-        try await push("closed") { ($0.priority, $0.destination) = (.bulk, "closed") }
-        try await push("old")
-        for minute in 0..<61 {
-            for _ in 0..<6 {
-                try await pass(StoreLease.heartbeat, worker)
-                _ = try await claim(worker, 0) { $0.destination != "closed" }
-            }
-            guard minute == 30 else { continue }
-            let claimed = try await claim(worker) { $0.destination != "closed" }.jobs
-            try await store.giveBack(claimed.map(\.ticket), by: worker)
-        }
-        try await push("urgent") { $0.priority = .interactive }
+        try await push("bulk 1") { $0.priority = .bulk }
+        try await push("bulk 2") { ($0.priority, $0.delay) = (.bulk, .seconds(1800)) }
+        try await push("bulk 3") { $0.priority = .bulk }
+        try await push("elsewhere") { ($0.priority, $0.destination) = (.bulk, "x") }
+        try await pass(.seconds(3540), worker)
         try await push("normal")
+        try await push("urgent") { $0.priority = .interactive }
+        let early = try await claim(worker).jobs
         try expect(
-            try await names(worker), is: ["urgent", "bulk", "old", "normal", "closed"],
-            "the order after 61 min; the lane of `closed` was closed, the other jobs were claimed and given back")
+            early.map(\.job.name), is: ["urgent", "normal", "bulk 1", "bulk 2", "bulk 3", "elsewhere"], "the order after 59 min")
+        try await store.giveBack(early.map(\.ticket), by: worker)
+        try await pass(.seconds(120), worker)
+        let late = try await claim(worker).jobs
+        try expect(
+            late.map(\.job.name), is: ["urgent", "bulk 1", "elsewhere", "normal", "bulk 2", "bulk 3"],
+            "the order after 61 min; `bulk 2`, which was due after 30 min, is before `bulk 3` in its lane")
+        try await store.giveBack(late.map(\.ticket), by: worker)
+        try await pass(.seconds(1800), worker)
+        try expect(
+            try await names(worker), is: ["urgent", "bulk 1", "bulk 2", "bulk 3", "elsewhere", "normal"], "the order after 91 min")
     }
 
     func checkPausing() async throws {

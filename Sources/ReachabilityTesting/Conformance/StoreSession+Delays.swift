@@ -50,11 +50,10 @@ extension StoreSession {
             let outcome = AttemptResult.Outcome.again(soft: .seconds(600), isNetwork: job.job.name != "server", hard: nil)
             try await finish(job, by: worker, outcome)
         }
-        let failed = try await claim(worker, 0).now
-        let before = failed.advanced(by: .seconds(-1))
+        let before = store.nodeTime - 1_000_000_000
         try expect(try await names(worker, edge: before), is: [], "the jobs claimed with an edge before their failures")
         try await pass(.seconds(5), worker)
-        let edge = try await claim(worker, 0).now
+        let edge = store.nodeTime
         try expect(
             try await names(worker, edge: edge) { $0.destination == nil }, is: ["network"],
             "the jobs claimed with an edge after their failures, from one lane")
@@ -66,57 +65,39 @@ extension StoreSession {
 
     func checkNodes() async throws {
         let (first, sibling) = (try await register(node: "first"), try await register(node: "first"))
-        let (second, third) = (try await register(node: "second"), try await register(node: "third"))
-        try await push("a")
-        let failure = AttemptResult.Outcome.again(soft: .seconds(600), isNetwork: true, hard: nil)
-        try await finish(try await claimOne(first), by: first, failure)
+        let second = try await register(node: "second")
+        let id = try await push("a").id
+        func fail(by worker: WorkerID, hard: Duration? = nil, failures: Int) async throws {
+            let outcome = AttemptResult.Outcome.again(soft: .seconds(600), isNetwork: true, hard: hard)
+            try await finish(try await claimOne(worker), by: worker, outcome) { $0.networkFailures = failures }
+        }
+        try await fail(by: first, failures: 2)
+        try expect(try await found(id).avoidance?.node, is: "first", "the node that leaves the job alone")
         try expect(try await names(sibling), is: [], "the jobs claimed on the node whose network failed")
-        try await finish(try await claimOne(second), by: second, failure)
-        try expect(try await names(third), is: [], "the jobs claimed on a third node after two had failed")
-        try expect(try await names(first), is: [], "the jobs claimed on the first node after the second had failed")
-        try await pass(.seconds(601), third)
-        let claimed = try await claimOne(third)
-        try expect(claimed.job.name, is: "a", "the job claimed after the backoff")
-        try await finish(claimed, by: third, .again(soft: .seconds(600), isNetwork: true, hard: .seconds(30)))
-        let claims = try await claim(try await register(node: "fourth"))
+        let due = try await claim(second, 0)
+        try expect(
+            due.nextDue.map { $0 <= due.now.advanced(by: .seconds(1)) }, is: true,
+            "that another node may take the job over 1 s after the second failure")
+        try await pass(.seconds(2), first, sibling, second)
+        try await fail(by: second, failures: 9)
+        try expect(try await found(id).avoidance?.node, is: "second", "the node that leaves the job alone after it failed, too")
+        try expect(try await names(first), is: [], "the jobs claimed at once on the first node after the second had failed")
+        try await pass(.seconds(6), first, sibling, second)
+        try expect(try await names(second), is: [], "the jobs claimed on the second node after 6 s")
+        try await fail(by: first, hard: .seconds(30), failures: 1)
+        let claims = try await claim(second)
+        try expect(claims.jobs.map(\.job.name), is: [], "the jobs claimed during a delay that a server ordered")
         try expect(
             claims.nextDue.map { claims.now.duration(to: $0) }, is: .seconds(30),
             "the time until a job is due on another node whose server ordered a delay of 30 s")
-    }
-
-    func checkUndecodable() async throws {
-        let (first, second) = (try await register(), try await register())
-        let id = try await push("a").id
-        let before = try await found(id).counters
-        try await finish(try await claimOne(first), by: first, .undecodable, error: "text")
-        let job = try await found(id)
-        try expect(job.state, is: .available, "the state of an undecodable job")
-        try expect(job.counters, is: before, "the counters of an undecodable job")
-        try expect(job.lastError, is: "text", "the text of the error")
-        try expect(job.softDelay, is: nil, "the backoff of an undecodable job")
-        try await push("b") { $0.delay = .seconds(7000) }
-        let claims = try await claim(first)
-        try expect(claims.jobs.map(\.job.name), is: [], "the jobs claimed by the worker that could not decode a")
-        try expect(claims.hasMore, is: false, "`hasMore` of that claim")
-        try expect(claims.nextDue.map { claims.now.duration(to: $0) > .seconds(6000) }, is: true, "that b is due next")
-        try await pass(.seconds(7100), first, second)
-        let edge = try await claim(first, 0).now
-        try await pass(.seconds(1), first, second)
-        try expect(try await names(first, edge: edge), is: ["b"], "the jobs claimed by that worker after 7100 s and an edge")
-        try await finish(try await claimOne(second), by: second, .undecodable)
-        try expect(try await names(first), is: [], "the jobs claimed by the first worker after the second could not decode a")
-        try expect(try await names(second), is: [], "the jobs claimed by the second worker after it could not decode a")
-        let third = try await register()
-        let claimed = try await claimOne(third)
-        try expect(claimed.job.name, is: "a", "the job claimed by a worker that was registered later")
-        try await finish(claimed, by: third, .again(soft: .seconds(5), isNetwork: false, hard: nil))
-        try await pass(.seconds(6), first, second, third)
-        try expect(try await names(first), is: [], "the jobs claimed by the first worker after the third one's attempt failed")
-        try expect(try await names(third), is: ["a"], "the jobs claimed by the third worker after its attempt failed")
-        try await push("old") { $0.unique = .replace("key") }
-        try await finish(try await claimOne(first), by: first, .undecodable)
-        try await push("new") { $0.unique = .replace("key") }
-        try expect(try await names(first), is: ["new"], "the jobs claimed after the payload was replaced")
+        try await pass(.seconds(31), first, sibling, second)
+        try expect(try await names(first), is: [], "the jobs claimed on the node that failed, after the server's delay")
+        try await pass(.seconds(600), first, sibling, second)
+        try await fail(by: first, failures: 1)
+        guard let reboot = candidate.reboot else { return }
+        try await reboot()
+        let restarted = try await register(node: "first")
+        try expect(try await names(restarted), is: ["a"], "the jobs claimed on a node that has rebooted since its failure")
     }
 
     func checkHardDelays() async throws {
@@ -127,7 +108,7 @@ extension StoreSession {
             try await finish(job, by: worker, .again(soft: .seconds(10), isNetwork: job.job.name == "a", hard: .seconds(60)))
         }
         try await pass(.seconds(30), worker)
-        let claims = try await claim(worker, edge: try await claim(worker, 0).now)
+        let claims = try await claim(worker, edge: store.nodeTime)
         try expect(claims.jobs.map(\.job.name), is: [], "the jobs claimed with an edge after 30 s of 60 s")
         try expect(claims.nextDue, is: try await found(id).hardUntil, "`nextDue`")
         try await pass(.seconds(31), worker)
@@ -149,7 +130,7 @@ extension StoreSession {
         try await push("new") { ($0.kind, $0.destination) = ("new", "x") }
         try await push("late") { ($0.kind, $0.destination, $0.delay) = ("late", "x", .seconds(10)) }
         try await pass(.seconds(20), worker, other)
-        let claims = try await claim(worker, edge: start.advanced(by: .seconds(10)))
+        let claims = try await claim(worker, edge: store.nodeTime)
         try expect(claims.jobs.map(\.job.name), is: ["free", "scope"], "the jobs claimed while a server holds x for 60 s")
         try expect(claims.hasMore, is: false, "`hasMore` while the other jobs are held")
         let due = claims.nextDue.map { start.duration(to: $0) }

@@ -57,16 +57,16 @@ extension StoreSession {
         let next = try await push("next") { ($0.serialKey, $0.unique) = ("s", .append("u")) }.id
         let last = try await push("last") { ($0.serialKey, $0.unique) = ("s", .append("v")) }.id
         try await push("other queue") { ($0.serialKey, $0.queue) = ("s", "other") }
-        func expectBlockers(_ wanted: [[JobStanding.Blocker]], _ when: String) async throws {
+        func expectBlockers(_ wanted: [[JobExplanation.Blocker]], _ when: String) async throws {
             let found = try await store.explain([head, next, last]).map {
                 $0?.blockers.sorted { $0.key.rawValue < $1.key.rawValue }
             }
             try expect(found, is: wanted, "`blockers` of three jobs with a serial key, two with a unique one, \(when)")
         }
-        func blocker(_ id: DurableJobID, _ state: DurableJob.State, _ key: JobStanding.Blocker.Key) -> JobStanding.Blocker {
-            JobStanding.Blocker(id: id, state: state, key: key)
+        func blocker(_ id: DurableJobID, _ state: DurableJob.State, _ key: JobExplanation.Blocker.Key) -> JobExplanation.Blocker {
+            JobExplanation.Blocker(id: id, state: state, key: key)
         }
-        func both(_ id: DurableJobID, _ state: DurableJob.State) -> [JobStanding.Blocker] {
+        func both(_ id: DurableJobID, _ state: DurableJob.State) -> [JobExplanation.Blocker] {
             [blocker(id, state, .serial), blocker(id, state, .unique)]
         }
         try await expectBlockers([[], both(head, .available), [blocker(head, .available, .serial)]], "while all wait")
@@ -77,10 +77,13 @@ extension StoreSession {
         try await expectBlockers([[], failed, failed], "after the first has failed")
         _ = try await cancel(head)
         try await expectBlockers([[], [], [blocker(next, .available, .serial)]], "after the first was cancelled")
-        _ = try await claimOne(worker)
-        _ = try await retry(head)
-        try await expectBlockers(
-            [both(next, .running), [], [blocker(head, .available, .serial)]], "after the first was retried while the second runs")
+        let (early, late) = (try await push("early") { $0.serialKey = "t" }.id, try await push("late") { $0.serialKey = "t" }.id)
+        _ = try await cancel(early)
+        _ = try await claim(worker)
+        _ = try await retry(early)
+        try expect(
+            try await store.explain([early]).map { $0?.blockers }, is: [[blocker(late, .running, .serial)]],
+            "`blockers` of a job that was retried while a later one runs")
     }
 
     func checkExplainedHolds() async throws {
@@ -100,35 +103,6 @@ extension StoreSession {
         try expect(holds, is: [holds[0], holds[0], nil], "`holdUntil` of two jobs of the destination and another one")
         try await pass(.seconds(61), worker)
         try expect(try await store.explain([same]).map { $0?.holdUntil }, is: [nil], "`holdUntil` after its end")
-    }
-
-    func checkExplainedBindings() async throws {
-        let (first, second) = (try await register(node: "first"), try await register(node: "second"))
-        let (lost, broken) = (try await push("lost").id, try await push("broken").id)
-        func standings() async throws -> [JobStanding] {
-            let found = try await store.explain([lost, broken]).compactMap(\.self)
-            try expect(found.count, is: 2, "the number of answers for 2 jobs")
-            return found
-        }
-        let failure = AttemptResult.Outcome.again(soft: .seconds(60), isNetwork: true, hard: nil)
-        for job in try await claim(first).jobs { try await finish(job, by: first, job.job.name == "lost" ? failure : .undecodable) }
-        var found = try await standings()
-        try expect(found.map(\.boundNode), is: ["first", nil], "the bound nodes after one node's network failed")
-        try expect(found.map(\.undecodableBy), is: [[], [first]], "the workers that could not decode a job")
-        for job in try await claim(second).jobs {
-            try await finish(job, by: second, job.job.name == "lost" ? failure : .undecodable)
-        }
-        found = try await standings()
-        try expect(found.map(\.boundNode), is: [nil, nil], "the bound nodes after a second node's network failed")
-        try expect(found.map(\.undecodableBy), is: [[], [first, second]], "the workers after a second one could not decode it")
-        try await pass(.seconds(61), first, second)
-        for job in try await claim(first).jobs { try await finish(job, by: first, failure) }
-        try expect(try await standings().map(\.boundNode), is: ["first", nil], "the bound nodes after another failure")
-        try await store.unregister(second)
-        try await pass(.seconds(61), first)
-        found = try await standings()
-        try expect(found.map(\.boundNode), is: [nil, nil], "the bound nodes after the backoff")
-        try expect(found.map(\.undecodableBy), is: [[], [first]], "the workers after one of them has ended")
     }
 
     func checkExplainedClaims() async throws {

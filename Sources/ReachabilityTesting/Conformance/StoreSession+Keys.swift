@@ -70,14 +70,14 @@ extension StoreSession {
         try await push("3") { $0.serialKey = "key" }
         let position = try await found(first.id).position
         try await finish(try await claimOne(worker), by: worker, .failed(reason: "attempts"))
-        try expect(try await retry(first.id), is: true, "the answer to `retry` of a failed job")
+        try expect(try await retry(first.id), is: .retried, "the answer to `retry` of a failed job")
         try expect(try await found(first.id).position, is: position, "the position after `retry`")
         try expect(try await names(worker, 0), is: [], "a claim with a limit of 0")
         try await finish(try await claimOne(worker), by: worker, .failed(reason: "attempts"))
         _ = try await cancel(first.id)
         let second = try await claimOne(worker)
         try expect(second.job.name, is: "2", "the job claimed after the first one was cancelled")
-        try expect(try await retry(first.id), is: true, "the answer to `retry` of a cancelled job")
+        try expect(try await retry(first.id), is: .retried, "the answer to `retry` of a cancelled job")
         try expect(try await names(worker), is: [], "the jobs claimed while a later one runs")
         try expect(try await found(first.id).isBlocked, is: true, "`isBlocked` while a later one runs")
         try await finish(second, by: worker, .again(soft: .zero, isNetwork: false, hard: nil))
@@ -128,12 +128,13 @@ extension StoreSession {
         let worker = try await register()
         let first = try await push("old") { job in
             (job.unique, job.serialKey, job.destination) = (.replace("key"), "serial", "x")
-            (job.delay, job.timeLimit) = (.seconds(1000), .seconds(2000))
+            (job.delay, job.timeLimit, job.priority) = (.seconds(1000), .seconds(2000), .interactive)
         }
-        try await push("behind") { $0.serialKey = "serial" }
+        let behind = try await push("behind") { $0.serialKey = "serial" }
         let old = try await found(first.id)
         let new = job("new") { job in
             (job.unique, job.version, job.destination, job.timeLimit) = (.replace("key"), 2, "y", .seconds(3000))
+            (job.serialKey, job.continuesAfterFailure, job.isRepeatable) = ("other", true, false)
             job.traceContext = ["traceparent": "new"]
         }
         try expect(try await push(new), is: PushReceipt(id: first.id, outcome: .replaced), "the receipt of the replacement")
@@ -147,27 +148,35 @@ extension StoreSession {
             found.deadline.map { $0 > old.deadline ?? $0 } ?? false,
             "the deadline is not the replacement's: \(found.deadline as Any)")
         try expect(found.idempotencyKey, is: new.idempotencyKey, "the idempotency key")
+        try expect(found.serialKey, is: "other", "the serial key")
+        try expect(found.continuesAfterFailure, is: true, "`continuesAfterFailure`")
+        try expect(found.isRepeatable, is: false, "`isRepeatable`")
         try expect(found.position, is: old.position, "the position")
-        try expect(found.serialKey, is: "serial", "the serial key")
-        let claimed = try await claimOne(worker)
-        try expect(claimed.job.name, is: "new", "the job claimed after the replacement")
-        try await store.giveBack([claimed.ticket], by: worker)
+        try expect(found.priority, is: .interactive, "the priority")
+        try expect(found.pushed, is: old.pushed, "the time of the push")
+        try expect(try await self.found(behind.id).isBlocked, is: false, "`isBlocked` behind the serial key that was replaced")
+        let claimed = try await claim(worker).jobs
+        try expect(claimed.map(\.job.name), is: ["new", "behind"], "the jobs claimed after the replacement")
         let again = try await push("newer") { $0.unique = .replace("key") }
-        try expect(again, is: PushReceipt(id: first.id, outcome: .replaced), "the receipt after the job was given back unstarted")
-        try expect(try await self.find().map(\.name), is: ["newer", "behind"], "the jobs")
+        try expect(again, is: PushReceipt(id: first.id, outcome: .replaced), "the receipt while a claim has not started the job")
+        try expect(try await start(claimed[0], by: worker), is: false, "the answer to `start` of the replaced job's claim")
+        try expect(try await finish(claimed[0], by: worker, .succeeded), is: false, "the answer to `finish` of that claim")
+        let next = try await claimOne(worker)
+        try expect(next.job.name, is: "newer", "the job claimed after the second replacement")
+        try expect(next.claim > claimed[0].claim, "the number of its claim does not grow")
     }
 
     func checkUniqueSuccessors() async throws {
         let worker = try await register()
         let first = try await push("first") { $0.unique = .replace("key") }
         let claimed = try await claimOne(worker)
+        _ = try await start(claimed, by: worker)
         let second = try await push("second") { $0.unique = .replace("key") }
-        try expect(second.outcome, is: .appended, "the push while the first job is claimed")
+        try expect(second.outcome, is: .appended, "the push while the first job runs")
         let third = try await push("third") { $0.unique = .replace("key") }
         try expect(third, is: PushReceipt(id: second.id, outcome: .replaced), "the push while a successor waits")
-        try expect(try await found(first.id).name, is: "first", "the payload of the claimed job")
+        try expect(try await found(first.id).name, is: "first", "the payload of the running job")
         try expect(try await names(worker), is: [], "the jobs claimed while the first one runs")
-        _ = try await start(claimed, by: worker)
         try await finish(claimed, by: worker, .again(soft: .seconds(1000), isNetwork: false, hard: nil)) { $0.started = 1 }
         let fourth = try await push("fourth") { $0.unique = .replace("key") }
         try expect(fourth, is: PushReceipt(id: second.id, outcome: .replaced), "the push while the first job backs off")
@@ -178,6 +187,47 @@ extension StoreSession {
         _ = try await cancel(first.id)
         let last = try await claimOne(worker)
         try expect(last.job.name, is: "fifth", "the job claimed after the first one was cancelled")
+    }
+
+    func checkUnwantedHolders() async throws {
+        let worker = try await register()
+        let first = try await push("first") { $0.unique = .keep("key") }
+        let claimed = try await claimOne(worker)
+        _ = try await start(claimed, by: worker)
+        _ = try await cancel(first.id)
+        let second = try await push("second") { $0.unique = .keep("key") }
+        try expect(second.outcome, is: .added, "the push beside a running job whose cancellation was requested")
+        try expect(
+            try await push("third") { $0.unique = .keep("key") }, is: PushReceipt(id: second.id, outcome: .kept), "a push after it")
+        try expect(try await names(worker), is: [], "the jobs claimed while the first one runs")
+        try await finish(claimed, by: worker, .cancelled)
+        try expect(try await names(worker), is: ["second"], "the jobs claimed after the first one has ended")
+    }
+
+    func checkUniqueRetries() async throws {
+        let worker = try await register()
+        let first = try await push("first") { $0.unique = .replace("key") }
+        try await finish(try await claimOne(worker), by: worker, .failed(reason: "attempts"))
+        let second = try await push("second") { $0.unique = .replace("key") }
+        try expect(try await retry(first.id), is: .taken(by: second.id), "the answer to `retry` while a newer job has the key")
+        try expect(try await state(first.id), is: .failed, "the state of the job that was not retried")
+        _ = try await cancel(second.id)
+        try expect(
+            try await store.retry([second.id, first.id], limit: nil), is: [.retried, .taken(by: second.id)],
+            "the answers to `retry` of two jobs with one key")
+    }
+
+    func checkBytes() async throws {
+        let worker = try await register()
+        for (number, key) in ["\u{e9}", "e\u{301}"].enumerated() {
+            let receipt = try await push("\(number)") { ($0.unique, $0.serialKey, $0.destination) = (.keep(key), key, key) }
+            try expect(receipt.outcome, is: .added, "the push with form \(number) of one letter as its keys")
+        }
+        let jobs = try await claim(worker).jobs.map(\.job)
+        try expect(jobs.map(\.name), is: ["0", "1"], "the jobs claimed with two forms of one letter as their keys")
+        try expect(try await store.count(queue: Self.queue).map(\.count), is: [1, 1], "the counts of two forms of one destination")
+        try expect(
+            try await find { $0.serialKey = "e\u{301}" }.map(\.name), is: ["1"], "the jobs found with one form of a letter")
     }
 
     func checkUniqueAppend() async throws {
@@ -200,9 +250,9 @@ extension StoreSession {
     func checkUniqueBatches() async throws {
         let worker = try await register()
         try await push("running") { $0.unique = .keep("running") }
-        _ = try await claimOne(worker)
+        _ = try await start(try await claimOne(worker), by: worker)
         let there = try await push("there") { $0.unique = .keep("there") }.id
-        let rules: [(String, NewJob.Unique?)] = [
+        let rules: [(String, JobQueue.Unique?)] = [
             ("1", .keep("new")), ("2", .keep("new")), ("3", .replace("new")), ("4", .append("new")), ("5", .replace("new")),
             ("6", .replace("there")), ("7", nil), ("8", .replace("running")), ("9", .replace("running")),
         ]

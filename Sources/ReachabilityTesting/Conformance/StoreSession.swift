@@ -73,7 +73,7 @@ final class StoreSession: Sendable {
 
     /// Claims from the lanes that a condition selects; all lanes stay named in each claim.
     func claim(
-        _ worker: WorkerID, _ limit: Int = 100, laneLimit: Int = .max, edge: StoreInstant? = nil,
+        _ worker: WorkerID, _ limit: Int = 100, laneLimit: Int = .max, edge: Int64 = .min,
         from isOpen: (Lane) -> Bool = { _ in true }
     ) async throws -> Claims {
         var known = lanes.withLock { $0[worker] ?? [] }
@@ -89,7 +89,7 @@ final class StoreSession: Sendable {
 
     /// Claims; returns the names of the jobs.
     func names(
-        _ worker: WorkerID, _ limit: Int = 100, laneLimit: Int = .max, edge: StoreInstant? = nil,
+        _ worker: WorkerID, _ limit: Int = 100, laneLimit: Int = .max, edge: Int64 = .min,
         from isOpen: (Lane) -> Bool = { _ in true }
     ) async throws -> [String] {
         try await claim(worker, limit, laneLimit: laneLimit, edge: edge, from: isOpen).jobs.map(\.job.name)
@@ -115,7 +115,7 @@ final class StoreSession: Sendable {
 
     func cancel(_ id: DurableJobID) async throws -> CancelOutcome { try one(try await store.cancel([id]), "cancel") }
 
-    func retry(_ id: DurableJobID) async throws -> Bool { try one(try await store.retry([id]), "retry") }
+    func retry(_ id: DurableJobID) async throws -> RetryOutcome { try one(try await store.retry([id], limit: nil), "retry") }
 
     func find(_ change: (inout JobFilter) -> Void = { _ in }) async throws -> [DurableJob] {
         var filter = JobFilter()

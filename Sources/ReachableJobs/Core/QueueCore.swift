@@ -14,7 +14,7 @@ final class ClaimedJob: Hashable, Sendable {
 
 /// The decisions of a worker: what to claim, when to ask the store again, what to give back.
 ///
-/// Pure: each event comes with the store's time, and effects are returned. The store is asked in turns, one at a time, each of
+/// Pure: each event comes with the store's time, and effects are returned. The store is asked in batches, one at a time, each of
 /// which carries everything that has to be written and read. Gate, conditions, budget and backoff are the retry bus's: a job that
 /// runs here waits there for its permit.
 ///
@@ -41,31 +41,35 @@ struct QueueCore: Sendable {
         var destination: String?
     }
 
-    /// The jobs whose way to start opens and closes together: one kind and scope.
-    struct Reach: Hashable, Sendable {
+    /// The jobs that wait for the same network and conditions: those of one kind and scope.
+    struct KindScope: Hashable, Sendable {
         var kind: String
         var scope: String
     }
 
     enum Event: Sendable {
         /// The worker begins.
-        case began
+        ///
+        /// The offset is the node's time less the worker's: ``JobStore/nodeTime``.
+        case began(nodeOffset: Int64)
         /// The store hints at a change.
         case hint
         /// The network and the conditions of a kind and scope are available, or were lost.
         ///
         /// An edge ends the backoff of network failures before it.
-        case reach(Reach, isOpen: Bool, isEdge: Bool)
+        case conditions(KindScope, isOpen: Bool, isEdge: Bool)
         /// The bus may have room for more jobs.
         case room
         /// A job has its permit and asks to start an attempt.
         case wantsStart(JobTicket)
         /// An attempt ended with a result.
         case ended(AttemptResult)
+        /// A job's payload cannot be decoded here; with the reason.
+        case undecodable(JobTicket, String)
         /// A job's task ended without a result: it was cancelled here, or the bus cut an attempt that must not be repeated.
         case withdrawn(JobTicket)
-        case turnEnded(StoreTurn.Reply)
-        case turnFailed(JobStoreError, StoreTurn.Reply)
+        case batchEnded(StoreBatch.Reply)
+        case batchFailed(JobStoreError, StoreBatch.Reply)
         /// The time of the last ``Effect/wake(at:)`` has come.
         case timer
         /// The worker ends: running attempts may end by themselves until a time.
@@ -73,7 +77,7 @@ struct QueueCore: Sendable {
     }
 
     enum Effect: Hashable, Sendable {
-        case turn(StoreTurn)
+        case batch(StoreBatch)
         /// Runs a claimed job on the bus.
         case run(ClaimedJob)
         /// Cancels the task of a job.
@@ -81,7 +85,7 @@ struct QueueCore: Sendable {
         /// Answers ``Event/wantsStart(_:)``.
         case permit(JobTicket, Bool)
         /// Begins to follow the network and the conditions of a kind and scope.
-        case follow(Reach)
+        case follow(KindScope)
         /// Tells a gate that more jobs for it are stored than were claimed, or that no more are.
         case backlog(Gate, Bool)
         /// Asks for ``Event/timer`` at a time, which replaces earlier ones; ``BusTime/never`` needs none.
@@ -136,11 +140,15 @@ struct QueueCore: Sendable {
     private var kinds: [String: Kind] = [:]
     private(set) var lanes: [Lane] = []
     private(set) var lastKnownLane: Lane.ID = 0
-    private(set) var open: Set<Reach> = []
-    /// The times of the last edges.
-    private(set) var edges: [Reach: BusTime] = [:]
+    private(set) var open: Set<KindScope> = []
+    /// The times of the last edges; the beginning counts as one.
+    private(set) var edges: [KindScope: BusTime] = [:]
+    private(set) var began = BusTime.past
+    private var nodeOffset: Int64 = 0
+    /// The jobs whose payload this worker could not decode, with the ends of their delays.
+    private(set) var undecodable: [DurableJobID: BusTime] = [:]
     /// The kinds and scopes of its lanes.
-    private(set) var followed: Set<Reach> = []
+    private(set) var followed: Set<KindScope> = []
     /// The lanes whose jobs could not be claimed for a time: what has gathered there is released in steps.
     private(set) var heldLanes: Set<Lane.ID> = []
     /// The gates that know of a backlog.
@@ -167,10 +175,10 @@ struct QueueCore: Sendable {
     /// The start of the last successful extension of the lease.
     private(set) var leaseBegan = BusTime.past
     private(set) var stage = Stage.running
-    /// The changes that the next turn writes.
-    private(set) var outbox = StoreTurn.Writes()
-    private(set) var turn: StoreTurn?
-    private(set) var turnBegan = BusTime.past
+    /// The changes that the next batch writes.
+    private(set) var outbox = StoreBatch.Writes()
+    private(set) var batch: StoreBatch?
+    private(set) var batchBegan = BusTime.past
     private(set) var wantsClaim = true
     /// True since a hint until the next claim: it may have been a push to a lane that is not known yet.
     private(set) var mayHaveNewLanes = true
@@ -214,7 +222,7 @@ struct QueueCore: Sendable {
         drain(at: now)
         giveBackWaiting(at: now)
         runLonely(at: now)
-        beginTurn(at: now, room)
+        beginBatch(at: now, room)
         endBacklogs()
         armTimer(at: now)
         defer { effects = [] }
@@ -223,14 +231,15 @@ struct QueueCore: Sendable {
 
     private mutating func take(_ event: Event, at now: BusTime) {
         switch event {
-        case .began, .timer: break
+        case .began(let offset): (began, nodeOffset) = (now, offset)
+        case .timer: break
         case .hint:
             (wantsClaim, wantsExpiry, mayHaveNewLanes) = (true, true, true)
             if !held.isEmpty { wantsStatus = true }
             // A store that hints works.
             retryAt = min(retryAt, now)
         case .room: if lacksRoom { wantsClaim = true }
-        case .reach(let reach, let isOpen, let isEdge): change(reach, isOpen: isOpen, isEdge: isEdge, at: now)
+        case .conditions(let kindScope, let isOpen, let isEdge): change(kindScope, isOpen: isOpen, isEdge: isEdge, at: now)
         case .wantsStart(let ticket):
             guard let job = job(ticket), job.phase == .waiting, !job.isCancelled else {
                 return effects.append(.permit(ticket, false))
@@ -245,9 +254,17 @@ struct QueueCore: Sendable {
             }
             remove(result.ticket)
             outbox.results.append(result)
+        case .undecodable(let ticket, let error):
+            guard let job = job(ticket)?.claimed.job else { return _ = leaving.remove(ticket) }
+            remove(ticket)
+            let delay = Self.decodingDelay(after: job)
+            undecodable[ticket.id] = now + delay
+            let outcome = AttemptResult.Outcome.again(soft: delay, isNetwork: false, hard: nil)
+            outbox.results.append(
+                AttemptResult(ticket, outcome, counters: job.counters, error: error, time: self.storeTime(now)))
         case .withdrawn(let ticket): withdraw(ticket)
-        case .turnEnded(let reply): finishTurn(reply, nil, at: now)
-        case .turnFailed(let error, let reply): finishTurn(reply, error, at: now)
+        case .batchEnded(let reply): finishBatch(reply, nil, at: now)
+        case .batchFailed(let error, let reply): finishBatch(reply, error, at: now)
         case .shutDown(let end):
             var end = end
             if case .draining(let earlier) = stage { end = min(earlier, end) }
@@ -310,6 +327,12 @@ struct QueueCore: Sendable {
         }
     }
 
+    /// The time for which a job is left to workers that can decode it: a minute, doubling to an hour.
+    private static func decodingDelay(after job: DurableJob) -> Duration {
+        let last = job.softDelay.map { $0.since.duration(to: $0.until) } ?? .zero
+        return min(.seconds(3600), max(.seconds(60), min(last, .seconds(3600)) * 2))
+    }
+
     /// Ends a claimed job that must not have another attempt.
     private mutating func fail(_ claimed: ClaimedJob, _ reason: String, _ counters: DurableJob.Counters) {
         outbox.results.append(
@@ -355,25 +378,25 @@ struct QueueCore: Sendable {
         held.values.contains { $0.phase == .lonely || Crashes.runsAlone($0.claimed.job.counters) }
     }
 
-    // MARK: - Ways
+    // MARK: - Network and conditions
 
-    private mutating func change(_ reach: Reach, isOpen: Bool, isEdge: Bool, at now: BusTime) {
-        if !isOpen || isEdge { hold(lanes.filter { self.reach(of: $0) == reach }) }
+    private mutating func change(_ kindScope: KindScope, isOpen: Bool, isEdge: Bool, at now: BusTime) {
+        if !isOpen || isEdge { hold(lanes.filter { self.kindScope(of: $0) == kindScope }) }
         guard isOpen else {
-            guard open.remove(reach) != nil else { return }
-            for job in held.values where self.reach(of: job.claimed.job) == reach && job.hasNotAsked { cancel(job) }
-            // The next due job may be one of this reach, for which the worker does not wait.
+            guard open.remove(kindScope) != nil else { return }
+            for job in held.values where self.kindScope(of: job.claimed.job) == kindScope && job.hasNotAsked { cancel(job) }
+            // The next due job may be one of these, for which the worker does not wait.
             if endsWhenIdle { wantsClaim = true }
             return
         }
-        if isEdge { edges[reach] = now }
-        open.insert(reach)
+        if isEdge { edges[kindScope] = now }
+        open.insert(kindScope)
         wantsClaim = true
     }
 
-    private func reach(of job: DurableJob) -> Reach { Reach(kind: job.kind, scope: job.scope) }
+    private func kindScope(of job: DurableJob) -> KindScope { KindScope(kind: job.kind, scope: job.scope) }
 
-    private func reach(of lane: Lane) -> Reach { Reach(kind: lane.kind, scope: lane.scope) }
+    private func kindScope(of lane: Lane) -> KindScope { KindScope(kind: lane.kind, scope: lane.scope) }
 
     // MARK: - Backlogs
 
@@ -418,7 +441,7 @@ struct QueueCore: Sendable {
     ///
     /// Not before the store was asked: leases stand still while the machine is suspended, and this clock does not.
     private mutating func surrender(at now: BusTime) {
-        let hasAsked = turn != nil || failures > 0
+        let hasAsked = batch != nil || failures > 0
         guard worker != nil, hasAsked, leaseBegan + StoreLease.surrender <= now else { return }
         for job in held.values { cancel(job) }
     }
@@ -427,19 +450,23 @@ struct QueueCore: Sendable {
     private mutating func loseLease() {
         worker = nil
         for result in outbox.results { effects.append(.refused(result.ticket)) }
-        outbox = StoreTurn.Writes()
+        outbox = StoreBatch.Writes()
         for job in held.values {
-            let ticket = job.claimed.ticket
-            if job.phase == .starting { effects.append(.permit(ticket, false)) }
-            if job.phase != .lonely {
-                leaving.insert(ticket)
-                if !job.isCancelled { effects.append(.cancel(ticket)) }
-            }
-            effects.append(.refused(ticket))
+            drop(job)
+            effects.append(.refused(job.claimed.ticket))
         }
-        (held, waitingCount) = ([:], 0)
         (wantsClaim, wantsExpiry) = (true, true)
         hold(lanes)
+    }
+
+    /// Forgets a job whose claim has ended in the store: with the lease, or because a push has replaced it.
+    private mutating func drop(_ job: Held) {
+        let ticket = job.claimed.ticket
+        remove(ticket)
+        if job.phase == .starting { effects.append(.permit(ticket, false)) }
+        guard job.phase != .lonely else { return }
+        leaving.insert(ticket)
+        if !job.isCancelled { effects.append(.cancel(ticket)) }
     }
 
     // MARK: - The end
@@ -451,14 +478,14 @@ struct QueueCore: Sendable {
 
     private var isDraining: Bool { if case .draining = stage { true } else { false } }
 
-    // MARK: - Turns
+    // MARK: - Batches
 
-    private mutating func beginTurn(at now: BusTime, _ room: AskRoom) {
-        guard turn == nil, retryAt <= now else { return }
+    private mutating func beginBatch(at now: BusTime, _ room: AskRoom) {
+        guard batch == nil, retryAt <= now else { return }
         if roomAt <= now { (wantsClaim, roomAt) = (true, .never) }
         if nextDue <= now { (wantsClaim, nextDue) = (true, .never) }
         if nextDeadline <= now { (wantsExpiry, nextDeadline) = (true, .never) }
-        var next = StoreTurn()
+        var next = StoreBatch()
         guard let worker else {
             guard !isDraining else { return endWorker() }
             next.registers = true
@@ -480,18 +507,18 @@ struct QueueCore: Sendable {
             if wantsClaim, next.claim == nil { hasMore = true }
         }
         guard next.isNeeded else { return }
-        (outbox, wantsStatus, wantsClaim, wantsExpiry) = (StoreTurn.Writes(), false, false, false)
+        (outbox, wantsStatus, wantsClaim, wantsExpiry) = (StoreBatch.Writes(), false, false, false)
         start(next, at: now)
     }
 
-    private mutating func start(_ next: StoreTurn, at now: BusTime) {
-        (turn, turnBegan) = (next, now)
-        effects.append(.turn(next))
+    private mutating func start(_ next: StoreBatch, at now: BusTime) {
+        (batch, batchBegan) = (next, now)
+        effects.append(.batch(next))
     }
 
     /// The lanes whose jobs this worker can run.
     private var openLanes: [Lane] {
-        lanes.filter { lane in kinds[lane.kind]?.versions.contains(lane.version) == true && open.contains(reach(of: lane)) }
+        lanes.filter { lane in kinds[lane.kind]?.versions.contains(lane.version) == true && open.contains(kindScope(of: lane)) }
     }
 
     /// Returns the request for the jobs that the bus can start now; `nil` if none may be claimed.
@@ -534,7 +561,7 @@ struct QueueCore: Sendable {
         var total: [Gate: Int] = [:]
         var isLimited = false
         for (lane, room) in lanes {
-            let (gate, reach) = (gate(of: lane), reach(of: lane))
+            let (gate, kindScope) = (gate(of: lane), kindScope(of: lane))
             if room.isStepped { hold([lane]) }
             var count = room.count
             if count < .max {
@@ -549,7 +576,7 @@ struct QueueCore: Sendable {
             }
             let free = kinds[lane.kind]?.limit.map { $0 - counts[lane.kind, default: 0] } ?? .max
             guard free > 0 else { continue }
-            request.lanes.append(.init(lane: lane.id, limit: min(free, count), edge: edges[reach].flatMap(storeTime)))
+            request.lanes.append(.init(lane: lane.id, limit: min(free, count), edge: nodeTime(edges[kindScope] ?? began)))
             // Lanes of one gate share its room.
             total[gate] = count
         }
@@ -560,11 +587,11 @@ struct QueueCore: Sendable {
         return (sum, isLimited)
     }
 
-    private mutating func finishTurn(_ reply: StoreTurn.Reply, _ error: JobStoreError?, at now: BusTime) {
-        guard let done = turn else { return }
-        turn = nil
-        if let registered = reply.worker { (worker, leaseBegan) = (registered, turnBegan) }
-        if reply.isExtended { leaseBegan = turnBegan }
+    private mutating func finishBatch(_ reply: StoreBatch.Reply, _ error: JobStoreError?, at now: BusTime) {
+        guard let done = batch else { return }
+        batch = nil
+        if let registered = reply.worker { (worker, leaseBegan) = (registered, batchBegan) }
+        if reply.isExtended { leaseBegan = batchBegan }
         take(reply, of: done, at: now)
         if reply.isUnregistered { endWorker() }
         guard let error else {
@@ -582,8 +609,8 @@ struct QueueCore: Sendable {
         retryAt = now + min(.seconds(30), .seconds(1) * (1 << min(failures - 1, 5)))
     }
 
-    /// Puts back what a failed turn has not done.
-    private mutating func keepRest(of done: StoreTurn, after reply: StoreTurn.Reply) {
+    /// Puts back what a failed batch has not done.
+    private mutating func keepRest(of done: StoreBatch, after reply: StoreBatch.Reply) {
         if reply.results == nil { outbox.results = done.writes.results + outbox.results }
         if reply.starts == nil { outbox.starts = done.writes.starts.filter { job($0) != nil } + outbox.starts }
         if !reply.hasGivenBack { outbox.givenBack = done.writes.givenBack + outbox.givenBack }
@@ -592,7 +619,7 @@ struct QueueCore: Sendable {
         if done.looks, !reply.hasLooked { wantsStatus = true }
     }
 
-    private mutating func take(_ reply: StoreTurn.Reply, of done: StoreTurn, at now: BusTime) {
+    private mutating func take(_ reply: StoreBatch.Reply, of done: StoreBatch, at now: BusTime) {
         for (result, isValid) in zip(done.writes.results, reply.results ?? []) where !isValid {
             effects.append(.refused(result.ticket))
         }
@@ -616,7 +643,9 @@ struct QueueCore: Sendable {
             if expired.hasMore { wantsExpiry = true }
         }
         if let claims = reply.claims, let request = done.claim { take(claims, of: request, at: now) }
-        if let pruned = reply.pruned { nextPrune = pruned < StoreTurn.pruneBatch ? now + Self.pruneInterval : now }
+        if let pruned = reply.pruned ?? reply.pruneError.map({ _ in 0 }) {
+            nextPrune = pruned < StoreBatch.pruneBatch ? now + Self.pruneInterval : now
+        }
     }
 
     /// The interval at which ended jobs are deleted.
@@ -626,15 +655,19 @@ struct QueueCore: Sendable {
         for lane in claims.newLanes {
             lastKnownLane = max(lastKnownLane, lane.id)
             lanes.append(lane)
-            let reach = reach(of: lane)
-            if isNew || followed.contains(reach) && !open.contains(reach) { hold([lane]) }
+            let kindScope = kindScope(of: lane)
+            if isNew || followed.contains(kindScope) && !open.contains(kindScope) { hold([lane]) }
             guard kinds[lane.kind]?.versions.contains(lane.version) == true else { continue }
-            if followed.insert(reach).inserted { effects.append(.follow(reach)) }
-            if open.contains(reach) { wantsClaim = true }
+            if followed.insert(kindScope).inserted { effects.append(.follow(kindScope)) }
+            if open.contains(kindScope) { wantsClaim = true }
         }
         if !claims.goneLanes.isEmpty { forget(claims.goneLanes) }
         (mayHaveNewLanes, isNew) = (false, false)
         nextDue = localTime(claims.nextDue)
+        // Others that can decode it claim it first; after another delay they have had it.
+        let near = Duration.milliseconds(10)
+        if undecodable.values.contains(where: { $0 < nextDue + near && nextDue < $0 + near }) { nextDue = nextDue + .seconds(1) }
+        undecodable = undecodable.filter { now < $0.value + .seconds(3600) }
         // Of lanes without room nothing is known.
         hasMore = claims.hasMore || lacksRoom
         lookAhead(isFull: claims.hasMore && request.limit > 0 && claims.jobs.count >= request.limit)
@@ -659,10 +692,10 @@ struct QueueCore: Sendable {
     private mutating func forget(_ gone: Set<Lane.ID>) {
         lanes.removeAll { gone.contains($0.id) }
         heldLanes.subtract(gone)
-        for reach in followed.subtracting(lanes.map(reach(of:))) {
-            followed.remove(reach)
-            open.remove(reach)
-            edges[reach] = nil
+        for kindScope in followed.subtracting(lanes.map(kindScope(of:))) {
+            followed.remove(kindScope)
+            open.remove(kindScope)
+            edges[kindScope] = nil
         }
     }
 
@@ -673,10 +706,12 @@ struct QueueCore: Sendable {
         if let reason = Crashes.reasonToStop(job, maxAttempts: kinds[job.kind]?.maxAttempts) ?? deadline {
             return fail(claimed, reason, job.counters)
         }
-        let isLate = isDraining || !open.contains(reach(of: job))
+        let isLate = isDraining || !open.contains(kindScope(of: job))
         let limit = kinds[job.kind]?.limit ?? .max
         let isOverLimit = limit < .max && held.values.count { $0.claimed.job.kind == job.kind } >= limit
         guard !isLate, !isOverLimit else { return outbox.givenBack.append(claimed.ticket) }
+        undecodable[job.id] = nil
+        if let old = held[job.id] { drop(old) }
         held[job.id] = Held(claimed: claimed, phase: .lonely)
         if !Crashes.runsAlone(job.counters) { run(claimed, at: now) }
     }
@@ -687,10 +722,11 @@ struct QueueCore: Sendable {
 
     /// True if the worker has no job, and no time will come at which it could claim one: what is left waits for a change.
     var isIdle: Bool {
-        guard case .running = stage, worker != nil, turn == nil, failures == 0, held.count + leaving.count == 0, outbox.isEmpty,
+        guard case .running = stage, worker != nil, batch == nil, failures == 0, held.count + leaving.count == 0, outbox.isEmpty,
             !wantsExpiry, !mayHaveNewLanes
         else { return false }
-        return openLanes.isEmpty || !wantsClaim && !lacksRoom && nextDue.isNever
+        // A job that cannot be decoded here is due again and again.
+        return openLanes.isEmpty || !wantsClaim && !lacksRoom && (nextDue.isNever || !undecodable.isEmpty)
     }
 
     private mutating func endWorker() {
@@ -710,7 +746,8 @@ struct QueueCore: Sendable {
         }
         outlook.alone = held.values.first { Crashes.runsAlone($0.claimed.job.counters) }?.claimed.job.id
         outlook.isFull = held.count >= window || waitingCount >= ahead || lacksRoom
-        outlook.edges = edges.compactMapValues(storeTime)
+        outlook.undecodable = Set(undecodable.keys)
+        (outlook.began, outlook.edges) = (nodeTime(began), edges.mapValues(nodeTime))
         return outlook
     }
 
@@ -726,7 +763,7 @@ struct QueueCore: Sendable {
         if case .draining(let end) = stage { add(end) }
         add(retryAt)
         if let first = waits.first { add(first.since + patience) }
-        if turn == nil, retryAt <= now {
+        if batch == nil, retryAt <= now {
             if worker != nil, !isDraining { add(roomAt) }
             if !open.isEmpty { add(nextDue) }
             add(nextDeadline)
@@ -745,9 +782,15 @@ struct QueueCore: Sendable {
         }
     }
 
+    /// The node's time at a time.
+    private func nodeTime(_ time: BusTime) -> Int64 {
+        let (sum, overflow) = time.nanoseconds.addingReportingOverflow(nodeOffset)
+        return overflow ? (nodeOffset < 0 ? .min : .max) : sum
+    }
+
     /// True if a reconnect came since a job's last failure.
     func hasReconnected(_ job: DurableJob) -> Bool {
-        guard let failed = job.softDelay?.since, let edge = edges[reach(of: job)].flatMap(storeTime) else { return false }
+        guard let failed = job.softDelay?.since, let edge = edges[kindScope(of: job)].flatMap(storeTime) else { return false }
         return failed < edge
     }
 

@@ -1,8 +1,8 @@
 internal import ReachableRetry
 
-/// The part that a worker knows of why jobs do not run: its claims, and its way to the network.
+/// The part that a worker knows of why jobs do not run: its claims, and the state of its network and conditions.
 struct WorkerOutlook: Sendable {
-    /// A part of a way that is not there.
+    /// Something that jobs wait for.
     enum Unmet: Hashable, Sendable {
         /// The network; with its words.
         case network(String)
@@ -24,10 +24,13 @@ struct WorkerOutlook: Sendable {
     var alone: DurableJobID?
     /// True if it has claimed as many jobs as it may.
     var isFull = false
-    /// The store's times of the last reconnects, which void the backoff of earlier network failures.
-    var edges: [QueueCore.Reach: StoreInstant] = [:]
-    /// The missing parts of each way, the network first.
-    var unmet: [QueueCore.Reach: [Unmet]] = [:]
+    /// The node's times of the last edges, which end the backoff of earlier network failures, and of the worker's beginning.
+    var edges: [QueueCore.KindScope: Int64] = [:]
+    var began = Int64.min
+    /// The jobs whose payload it could not decode.
+    var undecodable: Set<DurableJobID> = []
+    /// The things that the jobs of a kind and scope wait for, the network first.
+    var unmet: [QueueCore.KindScope: [Unmet]] = [:]
     /// The claimed jobs that are on the bus.
     var onBus: [DurableJobID: PendingJob] = [:]
 }

@@ -50,6 +50,12 @@ struct QueueInstruments: Sendable {
     /// Reports that the store fails, or works again (`nil`).
     func storeFails(_ error: JobStoreError?) { log?.storeFails(error) }
 
+    func pruneFails(_ error: JobStoreError) { log?.pruneFails(error) }
+
+    func storeIsSlow(_ duration: Duration) { log?.storeIsSlow(duration) }
+
+    func poolIsBlocked(_ duration: Duration) { log?.poolIsBlocked(duration) }
+
     func unregistered(kind: String, version: Int) { log?.unregistered(kind, version) }
 
     func undecodable(_ job: DurableJob) { log?.undecodable(job) }
@@ -77,6 +83,26 @@ struct QueueLog: Sendable {
         logger.warning(
             "the store fails: the worker pauses and tries again", error: error,
             metadata: metadata(["jobs.store.error": "\(error.code.rawValue)"]))
+    }
+
+    func pruneFails(_ error: JobStoreError) {
+        logger.warning(
+            "jobs that ended long ago could not be deleted: the worker tries again later", error: error,
+            metadata: metadata(["jobs.store.error": "\(error.code.rawValue)"]))
+    }
+
+    func storeIsSlow(_ duration: Duration) {
+        logger.warning(
+            "the store was busy for long: jobs cannot start meanwhile; next: keep other transactions on its database short",
+            metadata: metadata(["jobs.store.seconds": "\(duration.components.seconds)"]))
+    }
+
+    func poolIsBlocked(_ duration: Duration) {
+        logger.warning(
+            """
+            no thread is free for Swift's tasks: handlers block all of them, and no job can start; next: wait without blocking, or \
+            on a thread of your own
+            """, metadata: metadata(["jobs.blocked.seconds": "\(duration.components.seconds)"]))
     }
 
     /// The errors of the attempts are in the bus's entries.

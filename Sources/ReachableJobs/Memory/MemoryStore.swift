@@ -1,4 +1,5 @@
 public import FoundationEssentials
+internal import Glibc
 internal import Synchronization
 
 /// A job store in memory, for tests and previews: its jobs end with the process.
@@ -7,8 +8,7 @@ internal import Synchronization
 /// can end a worker with ``crash(_:)``, and all workers with ``reboot()``. To kill a whole process of your program, use the store
 /// of a `TestWorld` of ReachabilityTesting and launch a `TestProcess`.
 ///
-/// A claim takes time in proportion to the lanes that it names and the jobs that it returns, however many jobs wait. Safe to use
-/// from any thread.
+/// A call takes time in proportion to the number of stored jobs: it is made for some 10 000. Safe to use from any thread.
 public final class MemoryStore: JobStore {
     private let state = Mutex(MemoryStoreState())
     private let listeners = Listeners<Void>()
@@ -43,106 +43,110 @@ public final class MemoryStore: JobStore {
     }
 
     /// Adds jobs in this order; all of them, or none if it throws.
-    public func push(_ jobs: [NewJob], limit: Int?) async throws(JobStoreError) -> [PushReceipt] {
+    package func push(_ jobs: [NewJob], limit: Int?) async throws(JobStoreError) -> [PushReceipt] {
         try change { (state) throws(JobStoreError) in try state.push(jobs, limit: limit) }
     }
 
     /// Adds a worker.
-    public func register(queue: String, node: String) async throws(JobStoreError) -> WorkerID {
+    package func register(queue: String, node: String) async throws(JobStoreError) -> WorkerID {
         change { $0.register(queue: queue, node: node) }
     }
 
     /// Removes a worker; jobs that it has claimed are available again, uncharged.
-    public func unregister(_ worker: WorkerID) async throws(JobStoreError) {
+    package func unregister(_ worker: WorkerID) async throws(JobStoreError) {
         change { $0.end(worker, .unregistered) }
     }
 
     /// Extends a worker's lease.
-    public func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
-        guard let status = change({ $0.extend(worker) }) else { throw Self.unknown(worker) }
+    package func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
+        guard let status = change({ $0.extend(worker) }) else { throw .unknown(worker) }
         return status
     }
 
     /// Returns a worker's state.
-    public func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
-        guard let status = change({ $0.status(of: worker) }) else { throw Self.unknown(worker) }
+    package func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
+        guard let status = change({ $0.status(of: worker) }) else { throw .unknown(worker) }
         return status
     }
 
     /// Claims jobs for a worker, and frees the claims of workers whose lease has ended.
-    public func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {
-        guard let claims = change({ $0.claim(request) }) else { throw Self.unknown(request.worker) }
+    package func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {
+        guard let claims = change({ $0.claim(request) }) else { throw .unknown(request.worker) }
         return claims
     }
 
     /// Fails waiting jobs whose deadline has passed.
-    public func expire(queue: String, limit: Int) async throws(JobStoreError) -> ExpiredJobs {
+    package func expire(queue: String, limit: Int) async throws(JobStoreError) -> ExpiredJobs {
         change { $0.expire(queue: queue, limit: limit) }
     }
 
     /// Records that attempts start; for each, whether it may.
-    public func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
+    package func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
         change { state in tickets.map { state.start($0, by: worker) } }
     }
 
     /// Records results of attempts.
-    public func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
-        change { state in results.map { state.outcome(of: $0, by: worker) } }
+    package func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
+        change { state in results.map { state.finish($0, by: worker) } }
     }
 
     /// Makes claimed jobs available again, uncharged.
     @discardableResult
-    public func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
+    package func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         change { state in tickets.map { state.giveBack($0, by: worker) } }
     }
 
     /// Cancels waiting jobs and failed ones that block others; requests the cancellation of running ones.
-    public func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {
+    package func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {
         change { state in ids.map { state.cancel($0) } }
     }
 
-    /// Makes failed and cancelled jobs available again; for each, whether it did.
-    public func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
-        change { state in ids.map { state.retry($0) } }
+    /// Makes failed and cancelled jobs available again.
+    package func retry(_ ids: [DurableJobID], limit: Int?) async throws(JobStoreError) -> [RetryOutcome] {
+        try change { (state) throws(JobStoreError) in try state.retry(ids, limit: limit) }
     }
 
     /// Ends the backoff of waiting jobs; for each, whether it had one.
-    public func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
+    package func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
         change { state in ids.map { state.endBackoff($0) } }
     }
 
     /// Pauses or resumes the claims of a queue.
-    public func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) {
+    package func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) {
         change { $0.setPaused(isPaused, queue: queue) }
     }
 
     /// Returns jobs by position.
-    public func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] {
+    package func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] {
         change { $0.find(filter) }
     }
 
     /// Returns the store's part of why jobs do not run; `nil` for unknown jobs.
-    public func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?] {
+    package func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobExplanation?] {
         change { $0.explain(ids) }
     }
 
     /// Returns the workers with a valid lease, by number; all of them belong to this process.
-    public func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] {
-        change { $0.registeredWorkers(of: queue) }
+    package func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] {
+        change { $0.registeredWorkers(of: queue) }.map { worker in
+            var worker = worker
+            (worker.host, worker.process) = (NodeName.hostName, Int(getpid()))
+            return worker
+        }
     }
 
     /// Returns the number of jobs per state, kind and destination.
-    public func count(queue: String) async throws(JobStoreError) -> [JobCount] {
+    package func count(queue: String) async throws(JobStoreError) -> [JobCount] {
         change { $0.count(queue: queue) }
     }
 
     /// Deletes jobs that ended long ago, except failed ones that block others.
-    public func prune(_ retention: Retention, limit: Int) async throws(JobStoreError) -> Int {
+    package func prune(_ retention: Retention, limit: Int) async throws(JobStoreError) -> Int {
         change { $0.prune(retention, limit: limit) }
     }
 
     /// Hints that there may be work, or a request to cancel.
-    public func changes() -> AsyncStream<Void> { listeners.stream(keeping: 1) }
+    package func changes() -> AsyncStream<Void> { listeners.stream(keeping: 1) }
 
     // MARK: - For tests
 
@@ -153,11 +157,14 @@ public final class MemoryStore: JobStore {
 
     /// Ends all workers as if the machine had restarted: their jobs are available again, and no attempt counts as a crash.
     public func reboot() {
-        change { $0.endAllWorkers() }
+        change { $0.reboot() }
     }
 
+    /// The time since the store's creation in nanoseconds, which its workers have in common.
+    package var nodeTime: Int64 { readClock().nanoseconds }
+
     /// The store's time.
-    public var now: StoreInstant { readClock() }
+    package var now: StoreInstant { readClock() }
 
     private func change<Value: Sendable, Failure: Error>(
         _ body: (inout MemoryStoreState) throws(Failure) -> Value
@@ -174,12 +181,8 @@ public final class MemoryStore: JobStore {
                 (needsHint, released) = (state.hint, state.released)
                 (state.hint, state.released) = (false, [])
             }
-            state.advance(to: now, leaseTime: leaseTime, date: date)
+            state.advance(to: now, leaseTime: leaseTime, nodeTime: now.nanoseconds, date: date)
             return try body(&state)
         }
-    }
-
-    private static func unknown(_ worker: WorkerID) -> JobStoreError {
-        JobStoreError(.unknownWorker, "worker \(worker.rawValue) is not registered, or its lease has ended", next: "register again")
     }
 }

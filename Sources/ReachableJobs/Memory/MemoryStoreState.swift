@@ -1,117 +1,406 @@
-internal import DequeModule
 internal import FoundationEssentials
+internal import ReachableRetry
 
-/// The jobs, lanes and workers of a ``MemoryStore``, and the rules of ``JobStore``.
+/// The jobs, lanes and workers of a ``MemoryStore``, and the rules of ``JobStore`` in their plainest form.
 ///
-/// Pure: ``advance(to:leaseTime:date:)`` takes the times of the operations that follow it. What the shell has to do after an
-/// operation is in ``hint`` and ``released``. An operation that throws has changed nothing.
+/// Other stores are compared with it. It keeps almost nothing that can be found by looking at all jobs, so that a call takes time
+/// in proportion to their number. Pure: ``advance(to:leaseTime:nodeTime:date:)`` takes the times of the operations that follow it;
+/// ``hint`` and ``released`` are for the shell. An operation that throws has changed nothing.
 struct MemoryStoreState: Sendable {
-    /// A registered worker whose lease has not ended.
+    /// Text that is equal to another if its bytes are, as in databases; Swift's strings are equal in all forms of Unicode.
+    fileprivate struct Bytes: Hashable, Comparable {
+        let bytes: [UInt8]
+
+        init(_ text: String) { bytes = Array(text.utf8) }
+
+        static func < (left: Bytes, right: Bytes) -> Bool { left.bytes.lexicographicallyPrecedes(right.bytes) }
+    }
+
+    /// The jobs that a server's order holds together.
+    fileprivate struct Target: Hashable {
+        var queue: Bytes
+        var scope: Bytes
+        var destination: Bytes?
+    }
+
+    /// The properties that the jobs of a lane have in common.
+    fileprivate struct LaneKey: Hashable {
+        var target: Target
+        var kind: Bytes
+        var version: Int
+
+        init(queue: String, kind: String, version: Int, scope: String, destination: String?) {
+            target = Target(queue: Bytes(queue), scope: Bytes(scope), destination: destination.map(Bytes.init))
+            (self.kind, self.version) = (Bytes(kind), version)
+        }
+    }
+
+    /// The jobs that run one after the other: with a serial key of a queue, or with a unique key of a queue and kind.
+    fileprivate struct Chain: Hashable {
+        var key: JobExplanation.Blocker.Key
+        var queue: Bytes
+        var kind: Bytes?
+        var text: Bytes
+
+        /// True if a job keeps those behind it waiting.
+        func isHeld(by job: DurableJob) -> Bool {
+            !job.state.isFinal || key == .serial && job.state == .failed && !job.continuesAfterFailure
+        }
+    }
+
+    /// The jobs that keep those of a chain waiting, by position.
+    fileprivate struct Holders {
+        var first: Int64
+        var running: Int64?
+    }
+
+    struct Entry: Sendable {
+        var job: DurableJob
+        var lane: Lane.ID
+        /// The chains of its keys.
+        fileprivate var chains: [Chain]
+        /// The number of the last claim.
+        var claim: Int64 = 0
+        /// The worker that has claimed it.
+        var worker: WorkerID?
+        /// True if the attempt of the present claim has started.
+        var isStarted = false
+        /// The store's time of the end.
+        var ended: StoreInstant?
+
+        fileprivate init(_ job: DurableJob, lane: Lane.ID) {
+            (self.job, self.lane) = (job, lane)
+            let queue = Bytes(job.queue)
+            chains = [
+                job.serialKey.map { Chain(key: .serial, queue: queue, text: Bytes($0)) },
+                job.uniqueKey.map { Chain(key: .unique, queue: queue, kind: Bytes(job.kind), text: Bytes($0)) },
+            ].compactMap(\.self)
+        }
+
+        /// True if a replacement has to come behind it.
+        fileprivate var hasStarted: Bool { isStarted || job.counters.started > 0 }
+    }
+
     struct Worker: Sendable {
-        let queue: Int32
+        let queue: String
         let node: String
         /// The end of its lease, on the clock of the leases.
         var leaseEnd: StoreInstant
         /// The store's time of its last heartbeat.
         var seen: StoreInstant
-        /// The positions of the jobs that it has claimed.
-        var claims: Set<Int64> = []
-        /// The lanes that its last claim named.
-        var openLanes: [Int32] = []
     }
 
-    struct Queue: Sendable {
-        let name: String
-        var isPaused = false
-        var unfinished = 0
-        var deadlines = DeadlineQueue()
-        /// Its lanes by number.
-        var lanes: [Int32] = []
-    }
-
-    /// A server or resource that one server's order holds.
-    struct Hold: Sendable {
-        struct Key: Hashable, Sendable {
-            var queue: Int32
-            var scope: String
-            var destination: String?
-        }
-
-        var until = StoreInstant(nanoseconds: .min)
-        var lanes: [Int32] = []
-    }
-
-    struct LaneKey: Hashable, Sendable {
-        var queue: Int32
-        var kind: String
-        var version: Int
-        var scope: String
-        var destination: String?
-    }
-
-    /// A job that has ended.
-    struct Ended: Sendable {
-        var position: Int64
-        var time: StoreInstant
-    }
-
-    var jobs = StoredJobTable()
-    var positions: [DurableJobID: Int64] = [:]
-    var queues: [Queue] = []
-    var queueNumbers: [String: Int32] = [:]
-    /// The lanes by their index, which a later lane takes over.
-    var lanes: [MemoryLane] = []
-    var laneNumbers = LaneNumbers()
-    var holds: [Hold] = []
-    var holdNumbers: [Hold.Key: Int32] = [:]
-    /// The indexes of deleted holds.
-    var freeHolds: [Int32] = []
-    var chains: [ChainKey: KeyChain] = [:]
+    /// The jobs by position.
+    var entries: [Entry] = []
+    private var positions: [DurableJobID: Int64] = [:]
+    private var lanes: [Lane.ID: (lane: Lane, key: LaneKey)] = [:]
+    private var laneIDs: [LaneKey: Lane.ID] = [:]
+    /// The ends of servers' orders.
+    private var holds: [Target: StoreInstant] = [:]
+    private var paused: Set<Bytes> = []
     private(set) var workers: [WorkerID: Worker] = [:]
-    private var lastWorker: Int64 = 0
-    /// The end of the first lease, or earlier, on the clock of the leases.
-    private var nextLeaseEnd = StoreInstant(nanoseconds: .max)
-    /// The number of the last claim of a job, and of the last call of ``claim(_:_:)``.
-    var lastClaim: Int64 = 0
-    var lastRequest: Int64 = 0
-    /// Jobs by the time of their end; retried ones stay until they come first.
-    var succeeded: Deque<Ended> = []
-    var unsuccessful: Deque<Ended> = []
-    /// Failed jobs that are due to be pruned but block others.
-    var retained: Deque<Ended> = []
+    private var (lastPosition, lastWorker, lastClaim): (Int64, Int64, Int64) = (0, 0, 0)
+    /// The number of the newest lane; 0 without one.
+    private(set) var lastLane: Lane.ID = 0
     /// The store's time.
     private(set) var now = StoreInstant(nanoseconds: 0)
     /// The time of the leases, which stands still while the machine is suspended.
-    private var leaseTime = StoreInstant(nanoseconds: 0)
+    private(set) var leaseTime = StoreInstant(nanoseconds: 0)
+    /// The boot clock, and the number of the boot.
+    private var (nodeTime, boot): (Int64, Int) = (0, 1)
     /// The wall-clock time, for people.
-    private(set) var date = Date.distantPast
+    private var date = Date.distantPast
 
     /// True if listeners need a hint.
     var hint = false
     /// Payloads that are not used any more; the shell frees them without its lock.
     var released: [Data] = []
 
+    /// Creates an empty store.
     init() {}
 
-    // MARK: - Time and workers
-
     /// Moves the time, and frees the claims of workers whose lease has ended.
-    mutating func advance(to time: StoreInstant, leaseTime: StoreInstant, date: Date) {
+    mutating func advance(to time: StoreInstant, leaseTime: StoreInstant, nodeTime: Int64, date: Date) {
         now = max(now, time)
         self.leaseTime = max(self.leaseTime, leaseTime)
-        self.date = date
-        guard nextLeaseEnd <= self.leaseTime else { return }
+        (self.nodeTime, self.date) = (nodeTime, date)
         for (id, worker) in workers where worker.leaseEnd <= self.leaseTime { end(id, .leaseEnded) }
-        nextLeaseEnd = workers.values.map(\.leaseEnd).min() ?? StoreInstant(nanoseconds: .max)
     }
+
+    // MARK: - Pushing
+
+    /// Adds jobs, all or none.
+    mutating func push(_ pushed: [NewJob], limit: Int?) throws(JobStoreError) -> [PushReceipt] {
+        if let error = JobStoreError.tooLarge(pushed) { throw error }
+        let before = limit == nil ? nil : self
+        let receipts = pushed.map { push($0) }
+        let added = zip(pushed, receipts).filter { $1.outcome == .added || $1.outcome == .appended }
+        do {
+            try checkRoom(added.map(\.0.queue), limit)
+        } catch {
+            if let before { self = before }
+            throw error
+        }
+        return receipts
+    }
+
+    /// Throws if one of the queues has too many unfinished jobs.
+    private func checkRoom(_ queues: [String], _ limit: Int?) throws(JobStoreError) {
+        guard let limit else { return }
+        for queue in queues {
+            let count = entries.count { !$0.job.state.isFinal && Bytes($0.job.queue) == Bytes(queue) }
+            if count > limit { throw .full(queue: queue, limit: limit) }
+        }
+    }
+
+    private mutating func push(_ job: NewJob) -> PushReceipt {
+        guard positions[job.id] == nil else { return PushReceipt(id: job.id, outcome: .kept) }
+        let last = job.unique.flatMap { lastHolder(queue: job.queue, kind: job.kind, uniqueKey: $0.key) }
+        switch (job.unique, last) {
+        case (.keep, let last?):
+            return PushReceipt(id: entries[last].job.id, outcome: .kept)
+        case (.replace, let last?) where !entries[last].hasStarted:
+            replace(last, by: job)
+            return PushReceipt(id: entries[last].job.id, outcome: .replaced)
+        default:
+            lastPosition += 1
+            let new = DurableJob(job, position: lastPosition, now: now, created: date)
+            entries.append(Entry(new, lane: lane(of: job)))
+            positions[job.id] = lastPosition
+            hint = true
+            return PushReceipt(id: job.id, outcome: last == nil ? .added : .appended)
+        }
+    }
+
+    private mutating func replace(_ index: Int, by job: NewJob) {
+        let old = entries[index]
+        var new = DurableJob(job, position: old.job.position, now: now, created: old.job.created)
+        (new.id, new.priority, new.pushed) = (old.job.id, old.job.priority, old.job.pushed)
+        released.append(old.job.payload)
+        // Without a worker: a claim that has not started ends.
+        entries[index] = Entry(new, lane: lane(of: job))
+        entries[index].claim = old.claim
+        hint = true
+    }
+
+    /// Returns the last unfinished job with a unique key that holds it against others.
+    private func lastHolder(queue: String, kind: String, uniqueKey: String) -> Int? {
+        let chain = Chain(key: .unique, queue: Bytes(queue), kind: Bytes(kind), text: Bytes(uniqueKey))
+        return entries.lastIndex { chain.isHeld(by: $0.job) && !$0.job.isCancelRequested && $0.chains.contains(chain) }
+    }
+
+    private mutating func lane(of job: NewJob) -> Lane.ID {
+        let key = LaneKey(
+            queue: job.queue, kind: job.kind, version: job.version, scope: job.scope, destination: job.destination)
+        if let id = laneIDs[key] { return id }
+        lastLane += 1
+        let lane = Lane(
+            id: lastLane, kind: job.kind, version: job.version, scope: job.scope, destination: job.destination)
+        lanes[lastLane] = (lane, key)
+        laneIDs[key] = lastLane
+        return lastLane
+    }
+
+    // MARK: - Claiming
+
+    /// Claims jobs; `nil` if the worker's lease has ended.
+    mutating func claim(_ request: ClaimRequest) -> Claims? {
+        guard let worker = workers[request.worker] else { return nil }
+        let queue = Bytes(worker.queue)
+        let new = lanes.values.filter { $0.key.target.queue == queue && $0.lane.id > request.lastKnownLane }.map(\.lane)
+        var claims = Claims(
+            jobs: [], newLanes: new.sorted { $0.id < $1.id }, isPaused: paused.contains(queue), hasMore: false, nextDue: nil,
+            now: now)
+        if claims.isPaused { return claims }
+        var open: [Lane.ID: ClaimRequest.Open] = [:]
+        for named in request.lanes where open[named.lane] == nil {
+            let isThere = lanes[named.lane]?.key.target.queue == queue
+            if isThere { open[named.lane] = named } else { claims.goneLanes.insert(named.lane) }
+        }
+        let candidates = candidates(open, node: worker.node, &claims.nextDue)
+        for (_, index) in candidates.sorted(by: { ($1.priority, $0.index) < ($0.priority, $1.index) }) {
+            let lane = entries[index].lane
+            guard claims.jobs.count < request.limit, let left = open[lane]?.limit, left > 0 else {
+                claims.hasMore = true
+                continue
+            }
+            open[lane]?.limit = left - 1
+            claims.jobs.append(take(index, for: request.worker))
+        }
+        return claims
+    }
+
+    /// Returns the jobs of open lanes that may run now, with the priority that they have for a claim.
+    ///
+    /// - Parameter nextDue: Set to the time at which the next of the others may run.
+    private func candidates(
+        _ open: [Lane.ID: ClaimRequest.Open], node: String, _ nextDue: inout StoreInstant?
+    ) -> [(priority: JobPriority, index: Int)] {
+        let holders = holders()
+        var found: [(priority: JobPriority, index: Int)] = []
+        /// The time from which the bulk jobs of a lane that may run count as normal ones.
+        var ageing: [Lane.ID: StoreInstant] = [:]
+        for (index, entry) in entries.enumerated() where entry.job.state == .available {
+            guard let lane = open[entry.lane], !isBlocked(entry, holders) else { continue }
+            let hold = lanes[entry.lane].flatMap { holds[$0.key.target] } ?? now
+            let start = max(hold, start(of: entry.job, on: node, edge: lane.edge))
+            if start > now {
+                nextDue = min(nextDue ?? start, start)
+            } else if entry.job.priority == .bulk {
+                let time = max(ageing[entry.lane] ?? entry.job.ageing, entry.job.ageing)
+                ageing[entry.lane] = time
+                found.append((time <= now ? .normal : .bulk, index))
+            } else {
+                found.append((entry.job.priority, index))
+            }
+        }
+        return found
+    }
+
+    /// Returns the time from which a node may run a job; the past if it may now.
+    private func start(of job: DurableJob, on node: String, edge: Int64) -> StoreInstant {
+        let firm = job.softDelay.flatMap { $0.isNetwork ? nil : $0.until }
+        let start = [job.notBefore, job.hardUntil, firm].compactMap(\.self).max() ?? now
+        guard let avoidance = job.avoidance else { return start }
+        if Bytes(avoidance.node) != Bytes(node) { return max(start, job.handOver ?? start) }
+        guard avoidance.bootID == bootID, avoidance.since >= edge else { return start }
+        return max(start, now.advanced(by: .nanoseconds(avoidance.until - nodeTime)))
+    }
+
+    /// The identity of the boot.
+    var bootID: String { "\(boot)" }
+
+    private mutating func take(_ index: Int, for worker: WorkerID) -> Claims.Claimed {
+        lastClaim += 1
+        (entries[index].claim, entries[index].worker, entries[index].job.state) = (lastClaim, worker, .running)
+        return Claims.Claimed(job: entries[index].job, claim: lastClaim)
+    }
+
+    // MARK: - Chains
+
+    private func holders() -> [Chain: Holders] {
+        var holders: [Chain: Holders] = [:]
+        for entry in entries {
+            for chain in entry.chains where chain.isHeld(by: entry.job) {
+                let position = entry.job.position
+                if holders[chain] == nil { holders[chain] = Holders(first: position) }
+                if entry.job.state == .running { holders[chain]?.running = position }
+            }
+        }
+        return holders
+    }
+
+    /// Returns the job for which another one waits, of a chain.
+    private func blocker(of entry: Entry, _ chain: Chain, _ holders: [Chain: Holders]) -> Int64? {
+        guard entry.job.state == .available, let holder = holders[chain] else { return nil }
+        // A job that is retried may come back before one that runs.
+        return holder.first < entry.job.position ? holder.first : holder.running
+    }
+
+    private func isBlocked(_ entry: Entry, _ holders: [Chain: Holders]) -> Bool {
+        entry.chains.contains { blocker(of: entry, $0, holders) != nil }
+    }
+
+    private func durable(_ entry: Entry, _ holders: [Chain: Holders]) -> DurableJob {
+        var job = entry.job
+        job.isBlocked = isBlocked(entry, holders)
+        return job
+    }
+
+    // MARK: - Attempts
+
+    /// Records that an attempt starts; returns false if it may not.
+    mutating func start(_ ticket: JobTicket, by worker: WorkerID) -> Bool {
+        guard let index = index(of: ticket, by: worker), !entries[index].job.isCancelRequested else { return false }
+        if !entries[index].isStarted { entries[index].job.counters.started += 1 }
+        entries[index].isStarted = true
+        return true
+    }
+
+    /// Records a result.
+    mutating func finish(_ result: AttemptResult, by worker: WorkerID) -> FinishOutcome {
+        guard let index = index(of: result.ticket, by: worker), let node = workers[worker]?.node else { return .refused }
+        var job = entries[index].job
+        let crashes = job.counters.crashes
+        job.counters = result.counters
+        job.counters.crashes = crashes
+        job.lastError = result.storedError ?? job.lastError
+        (job.softDelay, job.avoidance, job.hardUntil) = (nil, nil, nil)
+        var state = DurableJob.State.available
+        switch result.outcome {
+        case .succeeded: state = .succeeded
+        case .cancelled: state = .cancelled
+        case .failed(let reason): (state, job.failureReason) = (.failed, reason)
+        case .again where job.isCancelRequested: state = .cancelled
+        case .again(let soft, let isNetwork, let hard):
+            let time = min(result.time ?? now, now)
+            if soft > .zero { job.softDelay = .init(until: time.advanced(by: soft), since: time, isNetwork: isNetwork) }
+            if soft > .zero, isNetwork {
+                let since = nodeTime - time.duration(to: now).nanoseconds
+                let until = StoreInstant(nanoseconds: since).advanced(by: soft).nanoseconds
+                job.avoidance = .init(node: node, bootID: bootID, since: since, until: until)
+            }
+            job.hardUntil = hard.map { time.advanced(by: $0) }
+        }
+        entries[index].job = job
+        if let duration = result.holdsDestination, let target = lanes[entries[index].lane]?.key.target {
+            let until = now.advanced(by: duration)
+            holds[target] = max(holds[target] ?? until, until)
+        }
+        setState(index, state)
+        if case .again = result.outcome, state == .cancelled { return .cancelled }
+        return .recorded
+    }
+
+    /// Makes a claimed job available again.
+    mutating func giveBack(_ ticket: JobTicket, by worker: WorkerID) -> FinishOutcome {
+        guard let index = index(of: ticket, by: worker) else { return .refused }
+        return release(index)
+    }
+
+    /// Ends a claim without a result.
+    private mutating func release(_ index: Int) -> FinishOutcome {
+        let isCancelled = entries[index].job.isCancelRequested
+        setState(index, isCancelled ? .cancelled : .available)
+        return isCancelled ? .cancelled : .recorded
+    }
+
+    private mutating func setState(_ index: Int, _ state: DurableJob.State) {
+        entries[index].job.state = state
+        (entries[index].worker, entries[index].isStarted) = (nil, false)
+        if state.isFinal {
+            entries[index].job.isCancelRequested = false
+            (entries[index].job.finished, entries[index].ended) = (date, now)
+        }
+        // A follower may run now, too.
+        if !state.isFinal || !entries[index].chains.isEmpty { hint = true }
+    }
+
+    /// Returns the job of a claim that is still valid.
+    private func index(of ticket: JobTicket, by worker: WorkerID) -> Int? {
+        guard let index = index(of: ticket.id), entries[index].worker == worker, entries[index].claim == ticket.claim else {
+            return nil
+        }
+        return index
+    }
+
+    func index(of id: DurableJobID) -> Int? {
+        guard let position = positions[id] else { return nil }
+        var (low, high) = (0, entries.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if entries[middle].job.position < position { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    // MARK: - Workers
 
     /// Adds a worker.
     mutating func register(queue: String, node: String) -> WorkerID {
         lastWorker += 1
         let id = WorkerID(rawValue: lastWorker)
-        let leaseEnd = leaseTime.advanced(by: StoreLease.duration)
-        workers[id] = Worker(queue: number(ofQueue: queue), node: node, leaseEnd: leaseEnd, seen: now)
-        nextLeaseEnd = min(nextLeaseEnd, leaseEnd)
+        workers[id] = Worker(queue: queue, node: node, leaseEnd: leaseTime.advanced(by: StoreLease.duration), seen: now)
         return id
     }
 
@@ -124,9 +413,9 @@ struct MemoryStoreState: Sendable {
 
     /// Returns the state of a worker; `nil` if its lease has ended.
     func status(of id: WorkerID) -> WorkerStatus? {
-        guard let worker = workers[id] else { return nil }
-        let cancelled = worker.claims.sorted().map { jobs[$0] }.filter(\.isCancelRequested)
-        return WorkerStatus(cancelled: cancelled.map { JobTicket(id: $0.id, claim: $0.claim) })
+        guard workers[id] != nil else { return nil }
+        let cancelled = entries.filter { $0.worker == id && $0.job.isCancelRequested }
+        return WorkerStatus(cancelled: cancelled.map { JobTicket(id: $0.job.id, claim: $0.claim) })
     }
 
     /// The reason why a worker ends.
@@ -141,115 +430,212 @@ struct MemoryStoreState: Sendable {
 
     /// Removes a worker; its jobs are available again.
     mutating func end(_ id: WorkerID, _ reason: WorkerEnd) {
-        guard let leaseEnd = workers[id]?.leaseEnd else { return }
-        // The lease may have ended a while ago.
-        openLanes([], of: id, at: now.advanced(by: min(.zero, leaseTime.duration(to: leaseEnd))))
-        guard let worker = workers.removeValue(forKey: id) else { return }
-        for position in worker.claims.sorted() {
-            if jobs[position].isStarted && reason != .unregistered {
-                if reason == .crashed { jobs[position].history.counters.crashes += 1 }
-                jobs[position].history.hasUnknownOutcome = true
+        guard workers.removeValue(forKey: id) != nil else { return }
+        for index in entries.indices where entries[index].worker == id {
+            if entries[index].isStarted, reason != .unregistered {
+                if reason == .crashed { entries[index].job.counters.crashes += 1 }
+                entries[index].job.hasUnknownOutcome = true
             }
-            release(position)
+            _ = release(index)
         }
     }
 
     /// Removes all workers, as a reboot does.
-    mutating func endAllWorkers() {
+    mutating func reboot() {
+        boot += 1
         for id in workers.keys { end(id, .leaseEnded) }
     }
 
-    /// Ends a claim without a result.
-    mutating func release(_ position: Int64) {
-        setState(position, jobs[position].isCancelRequested ? .cancelled : .available)
+    /// Returns the workers of a queue, or of all for `nil`, by number.
+    func registeredWorkers(of queue: String?) -> [RegisteredWorker] {
+        workers.filter { queue == nil || queue.map(Bytes.init) == Bytes($1.queue) }.sorted { $0.key.rawValue < $1.key.rawValue }
+            .map { id, worker in
+                RegisteredWorker(
+                    id: id, queue: worker.queue, node: worker.node, claims: entries.count { $0.worker == id },
+                    sinceHeartbeat: worker.seen.duration(to: now))
+            }
+    }
+
+    // MARK: - Management
+
+    /// Fails waiting jobs of a queue whose deadline has passed.
+    mutating func expire(queue: String, limit: Int) -> ExpiredJobs {
+        let waiting = entries.indices.filter { index in
+            let job = entries[index].job
+            return job.state == .available && job.deadline != nil && Bytes(job.queue) == Bytes(queue)
+        }
+        let sorted = waiting.map { (deadline: entries[$0].job.deadline ?? now, index: $0) }
+            .sorted { ($0.deadline, $0.index) < ($1.deadline, $1.index) }
+        let late = sorted.prefix { $0.deadline <= now }
+        for (_, index) in late.prefix(max(0, limit)) {
+            entries[index].job.failureReason = "deadline"
+            setState(index, .failed)
+        }
+        let left = sorted.dropFirst(min(late.count, max(0, limit)))
+        return ExpiredJobs(
+            jobs: late.prefix(max(0, limit)).map { entries[$0.index].job }, next: left.first?.deadline,
+            hasMore: late.count > max(0, limit))
+    }
+
+    /// Cancels a waiting job or a failed one that keeps others waiting, or requests the cancellation of a running one.
+    mutating func cancel(_ id: DurableJobID) -> CancelOutcome {
+        guard let index = index(of: id) else { return .unknown }
+        let entry = entries[index]
+        switch entry.job.state {
+        case .running:
+            entries[index].job.isCancelRequested = true
+            hint = true
+            return .requested
+        case .failed where entry.chains.contains { $0.isHeld(by: entry.job) }, .available:
+            setState(index, .cancelled)
+            return .cancelled
+        case .succeeded, .failed, .cancelled: return .ended
+        }
+    }
+
+    /// Makes failed and cancelled jobs available again; throws if a queue has no room for them.
+    mutating func retry(_ ids: [DurableJobID], limit: Int?) throws(JobStoreError) -> [RetryOutcome] {
+        let before = limit == nil ? nil : self
+        let outcomes = ids.map { retry($0) }
+        let queues = zip(ids, outcomes).compactMap { id, outcome in
+            outcome == .retried ? index(of: id).map { entries[$0].job.queue } : nil
+        }
+        do {
+            try checkRoom(queues, limit)
+        } catch {
+            if let before { self = before }
+            throw error
+        }
+        return outcomes
+    }
+
+    private mutating func retry(_ id: DurableJobID) -> RetryOutcome {
+        guard let index = index(of: id), [.failed, .cancelled].contains(entries[index].job.state) else { return .notEnded }
+        var job = entries[index].job
+        if let key = job.uniqueKey, let holder = lastHolder(queue: job.queue, kind: job.kind, uniqueKey: key) {
+            return .taken(by: entries[holder].job.id)
+        }
+        (job.counters, job.hasUnknownOutcome) = (.init(), false)
+        (job.softDelay, job.avoidance, job.hardUntil, job.failureReason, job.finished) = (nil, nil, nil, nil, nil)
+        if let deadline = job.deadline, deadline <= now { job.deadline = nil }
+        entries[index].job = job
+        entries[index].ended = nil
+        setState(index, .available)
+        return .retried
+    }
+
+    /// Ends the backoff of a waiting job; returns false if it has none.
+    mutating func endBackoff(_ id: DurableJobID) -> Bool {
+        guard let index = index(of: id), entries[index].job.state == .available,
+            let delay = entries[index].job.softDelay, delay.until > now
+        else { return false }
+        (entries[index].job.softDelay, entries[index].job.avoidance, hint) = (nil, nil, true)
+        return true
+    }
+
+    /// Pauses or resumes a queue.
+    mutating func setPaused(_ isPaused: Bool, queue: String) {
+        if isPaused { paused.insert(Bytes(queue)) } else { paused.remove(Bytes(queue)) }
         hint = true
     }
 
-    /// Replaces the lanes that a worker's last claim named.
-    mutating func openLanes(_ opened: [Int32], of id: WorkerID, at time: StoreInstant) {
-        guard let closed = workers[id]?.openLanes, closed != opened else { return }
-        for lane in opened { lanes[Int(lane)].clock.open(time) }
-        for lane in closed { lanes[Int(lane)].clock.close(time) }
-        workers[id]?.openLanes = opened
+    /// Deletes jobs that ended long ago and lanes without jobs; returns the number of jobs.
+    mutating func prune(_ retention: Retention, limit: Int) -> Int {
+        guard limit > 0 else { return 0 }
+        let prunable = entries.filter { isPrunable($0, retention) }.prefix(limit)
+        delete(Set(prunable.map(\.job.id)))
+        return prunable.count
     }
 
-    /// Makes all workers forget deleted lanes.
-    mutating func forgetLanes(_ removed: Set<Int32>) {
-        for (id, worker) in workers where worker.openLanes.contains(where: removed.contains) {
-            workers[id]?.openLanes.removeAll(where: removed.contains)
+    /// The jobs that a pruning may delete.
+    func prunable(_ retention: Retention) -> Set<DurableJobID> {
+        Set(entries.filter { isPrunable($0, retention) }.map(\.job.id))
+    }
+
+    private func isPrunable(_ entry: Entry, _ retention: Retention) -> Bool {
+        let kept = entry.job.state == .succeeded ? retention.succeeded : retention.failed
+        guard let ended = entry.ended, ended.advanced(by: kept) <= now else { return false }
+        // Those behind it wait for it.
+        let held = entry.chains.filter { $0.isHeld(by: entry.job) }
+        return !entries.contains { other in
+            other.job.position > entry.job.position && !other.job.state.isFinal && other.chains.contains(where: held.contains)
         }
     }
 
-    mutating func addClaim(_ position: Int64, to id: WorkerID) { workers[id]?.claims.insert(position) }
-
-    // MARK: - Jobs
-
-    /// Changes the state of a job, and what depends on it.
-    ///
-    /// The caller sets what else changes before it calls this.
-    mutating func setState(_ position: Int64, _ state: DurableJob.State) {
-        let before = jobs[position].state
-        takeOut(position)
-        jobs[position].state = state
-        let queue = Int(lanes[Int(jobs[position].lane)].queue)
-        queues[queue].unfinished += (state.isFinal ? 0 : 1) - (before.isFinal ? 0 : 1)
-        if before == .running, state != .running {
-            workers[WorkerID(rawValue: jobs[position].worker)]?.claims.remove(position)
-            (jobs[position].worker, jobs[position].isStarted) = (0, false)
+    /// Deletes jobs, and lanes without jobs whose destination no server's order holds.
+    mutating func delete(_ ids: Set<DurableJobID>) {
+        for id in ids { positions[id] = nil }
+        released += entries.filter { ids.contains($0.job.id) }.map(\.job.payload)
+        entries.removeAll { ids.contains($0.job.id) }
+        holds = holds.filter { $0.value > now }
+        let used = Set(entries.map(\.lane))
+        for (id, lane) in lanes where !used.contains(id) && holds[lane.key.target] == nil {
+            (lanes[id], laneIDs[lane.key]) = (nil, nil)
         }
-        if state.isFinal {
-            jobs[position].isCancelRequested = false
-            jobs[position].history.finished = date
-            jobs[position].history.ended = now
-            let ended = Ended(position: position, time: now)
-            if state == .succeeded { succeeded.append(ended) } else { unsuccessful.append(ended) }
+    }
+
+    // MARK: - Reading
+
+    /// Returns jobs by position.
+    func find(_ filter: JobFilter) -> [DurableJob] {
+        let prefix = filter.idPrefix?.lowercased()
+        func isEqual(_ wanted: String?, _ text: String?) -> Bool { wanted == nil || wanted.map(Bytes.init) == text.map(Bytes.init) }
+        let kinds = filter.kinds.map { Set($0.map(Bytes.init)) }
+        let found = entries.lazy.filter { entry in
+            let job = entry.job
+            return isEqual(filter.queue, job.queue) && isEqual(filter.uniqueKey, job.uniqueKey)
+                && isEqual(filter.serialKey, job.serialKey) && isEqual(filter.destination, job.destination)
+                && filter.ids?.contains(job.id) != false && filter.states?.contains(job.state) != false
+                && kinds?.contains(Bytes(job.kind)) != false && job.position > filter.after ?? .min
+                && prefix.map { job.id.description.hasPrefix($0) } != false
         }
-        if state == .available { noteDeadline(of: position) }
-        updateChains(of: position)
+        let holders = holders()
+        return found.prefix(max(0, filter.limit ?? .max)).map { durable($0, holders) }
     }
 
-    /// Puts a job into its lane's heaps, or takes it out of them if it may not run.
-    mutating func settle(_ position: Int64) {
-        takeOut(position)
-        guard let job = jobs.job(at: position), job.state == .available, !isBlocked(job) else { return }
-        lanes[Int(job.lane)].insert(position, &jobs, now)
-    }
-
-    /// Takes a job out of its lane's heaps.
-    mutating func takeOut(_ position: Int64) {
-        guard let job = jobs.job(at: position), job.place != .nowhere else { return }
-        lanes[Int(job.lane)].remove(position, &jobs, now)
-    }
-
-    /// True if a job waits for another one with one of its keys.
-    func isBlocked(_ job: StoredJob) -> Bool {
-        keys(of: job).contains { chains[$0].map { !$0.admits(job.position) } ?? false }
-    }
-
-    /// Takes note of a job's state in its chains; settles it and the first jobs of the chains.
-    mutating func updateChains(of position: Int64) {
-        var affected: Set = [position]
-        for key in keys(of: jobs[position]) {
-            affected.formUnion(chains[key]?.first.map { [$0] } ?? [])
-            chains[key, default: KeyChain()].update(position, key, jobs)
-            if let first = chains[key]?.first { affected.insert(first) } else { chains[key] = nil }
+    /// Returns the store's part of why jobs do not run; `nil` for unknown jobs.
+    func explain(_ ids: [DurableJobID]) -> [JobExplanation?] {
+        let holders = holders()
+        return ids.map { id in
+            guard let index = index(of: id) else { return nil }
+            let entry = entries[index]
+            var job = durable(entry, holders)
+            job.payload = Data()
+            let blockers = entry.chains.compactMap { chain -> JobExplanation.Blocker? in
+                guard let position = blocker(of: entry, chain, holders),
+                    let other = entries.first(where: { $0.job.position == position })?.job
+                else { return nil }
+                return JobExplanation.Blocker(id: other.id, state: other.state, key: chain.key)
+            }
+            let hold = lanes[entry.lane].flatMap { holds[$0.key.target] }.flatMap { $0 > now ? $0 : nil }
+            return JobExplanation(
+                job: job, isPaused: paused.contains(Bytes(job.queue)),
+                workers: workers.values.count { Bytes($0.queue) == Bytes(job.queue) }, holdUntil: hold, blockers: blockers,
+                worker: entry.worker, isStarted: entry.isStarted, now: now)
         }
-        for position in affected { settle(position) }
     }
 
-    func keys(of job: StoredJob) -> [ChainKey] {
-        guard job.serialKey != nil || job.uniqueKey != nil else { return [] }
-        let lane = lanes[Int(job.lane)]
-        var keys: [ChainKey] = []
-        if let key = job.serialKey { keys.append(ChainKey(queue: lane.queue, kind: nil, key: key)) }
-        if let key = job.uniqueKey { keys.append(ChainKey(queue: lane.queue, kind: lane.lane.kind, key: key)) }
-        return keys
-    }
-
-    /// The public form of a job.
-    func durable(_ job: StoredJob) -> DurableJob {
-        let lane = lanes[Int(job.lane)]
-        return DurableJob(
-            job, in: lane.lane, queue: queues[Int(lane.queue)].name, isBlocked: job.state == .available && isBlocked(job))
+    /// Returns the number of jobs per state, kind and destination, in this order.
+    func count(queue: String) -> [JobCount] {
+        struct Group: Hashable {
+            var state: DurableJob.State
+            var kind: Bytes
+            var destination: Bytes?
+        }
+        let groups = Dictionary(grouping: entries.lazy.map(\.job).filter { Bytes($0.queue) == Bytes(queue) }) { job in
+            Group(state: job.state, kind: Bytes(job.kind), destination: job.destination.map(Bytes.init))
+        }
+        return groups.sorted { left, right in
+            let (left, right) = (left.key, right.key)
+            if left.state != right.state { return left.state.rawValue < right.state.rawValue }
+            return left.kind == right.kind
+                ? (left.destination ?? Bytes("")) < (right.destination ?? Bytes("")) : left.kind < right.kind
+        }.compactMap { _, jobs in
+            jobs.first.map { first in
+                JobCount(
+                    state: first.state, kind: first.kind, destination: first.destination, count: jobs.count,
+                    oldest: jobs.map(\.created).min() ?? first.created)
+            }
+        }
     }
 }

@@ -23,7 +23,8 @@ extension AttemptResult {
             if case .overload = back.fault, back.hard > .zero, claimed.job.destination != nil { holds = back.hard }
             let outcome = Outcome.again(
                 soft: back.soft, isNetwork: back.fault == .network, hard: back.hard > .zero ? back.hard : nil)
-            self.init(claimed.ticket, outcome, counters: counters, error: "\(error)", holdsDestination: holds, time: time())
+            self.init(
+                claimed.ticket, outcome, counters: counters, error: error.storedText, holdsDestination: holds, time: time())
         case .gaveUp(let report):
             // The worker ended, not the job.
             guard report.reason != .shutDown else { return nil }
@@ -31,10 +32,15 @@ extension AttemptResult {
             counters.charged = max(0, report.charged - Crashes.charged(counters))
             self.init(
                 claimed.ticket, .failed(reason: report.reason.rawValue), counters: counters,
-                error: report.lastError.map { "\($0)" } ?? claimed.job.lastError)
+                error: report.lastError.map(\.storedText) ?? claimed.job.lastError)
         case .cancelled: return nil
         }
     }
+}
+
+extension Error {
+    /// The text that stores keep: the description for people, if there is one.
+    fileprivate var storedText: String { (self as? any LocalizedError)?.errorDescription ?? "\(self)" }
 }
 
 extension DurableJob {

@@ -72,18 +72,21 @@ public final class JobQueue: Sendable {
         var stage = Stage.idle
     }
 
-    /// The store.
-    public let store: any JobStore
+    package let store: any JobStore
     private let bus: RetryBus
     let configuration: Configuration
     private let instruments: QueueInstruments?
     private let listeners = Listeners<JobQueueEvent>()
     private let state = Mutex(State())
 
-    /// Creates a queue; ``run()`` makes this process a worker.
+    /// Creates a queue in memory; ``run()`` makes this process a worker.
     ///
     /// The queue writes to the logger and the metrics of the bus's configuration.
-    public init(_ store: any JobStore, bus: RetryBus, configuration: Configuration = .init()) {
+    public convenience init(_ store: MemoryStore, bus: RetryBus, configuration: Configuration = .init()) {
+        self.init(store as any JobStore, bus: bus, configuration: configuration)
+    }
+
+    package init(_ store: any JobStore, bus: RetryBus, configuration: Configuration = .init()) {
         (self.store, self.bus, self.configuration) = (store, bus, configuration)
         instruments = QueueInstruments(bus.configuration, queue: configuration.name)
     }
@@ -131,7 +134,7 @@ public final class JobQueue: Sendable {
     /// - Returns: The job that is there now.
     /// - Throws: ``JobStoreError/Code/full`` or ``JobStoreError/Code/tooLarge``; errors of the store; the encoder's error.
     @discardableResult
-    public func push(_ parameters: some JobParameters, unique: NewJob.Unique? = nil) async throws -> PushReceipt {
+    public func push(_ parameters: some JobParameters, unique: JobQueue.Unique? = nil) async throws -> PushReceipt {
         try await push([makeJob(parameters, unique: unique)])[0]
     }
 
@@ -149,7 +152,7 @@ public final class JobQueue: Sendable {
     /// - Throws: The errors of ``push(_:unique:)``, for the first job that has one.
     @discardableResult
     public func push<Parameters: JobParameters>(
-        _ parameters: [Parameters], uniqueBy unique: @Sendable (Parameters) -> NewJob.Unique? = { _ in nil }
+        _ parameters: [Parameters], uniqueBy unique: @Sendable (Parameters) -> JobQueue.Unique? = { _ in nil }
     ) async throws -> [PushReceipt] {
         try await push(parameters.map { try makeJob($0, unique: unique($0)) })
     }
@@ -169,7 +172,7 @@ public final class JobQueue: Sendable {
     }
 
     /// Encodes a job.
-    func makeJob<Parameters: JobParameters>(_ parameters: Parameters, unique: NewJob.Unique?) throws -> NewJob {
+    func makeJob<Parameters: JobParameters>(_ parameters: Parameters, unique: JobQueue.Unique?) throws -> NewJob {
         let options = parameters.options
         var job = NewJob(
             queue: configuration.name, kind: Parameters.jobName, version: Parameters.jobVersion,
@@ -196,7 +199,7 @@ public final class JobQueue: Sendable {
     /// queue, of a kind or version that is not registered here, with a payload that this worker cannot decode, and those behind a
     /// blocked or failed job with the same key. When only blocked jobs are left it returns them.
     ///
-    /// The end of a job of another worker is noticed within ``StoreLease/heartbeat``. As ``run()``, it also ends on cancellation
+    /// The end of a job of another worker is noticed within 10 s. As ``run()``, it also ends on cancellation
     /// and on ``shutdown(drain:)``, and a queue runs once.
     ///
     /// - Returns: The jobs that are left.
@@ -270,23 +273,44 @@ public final class JobQueue: Sendable {
         get async throws(JobStoreError) { try await store.workers(of: configuration.name) }
     }
 
-    /// Cancels a job: at once if it waits, otherwise its worker ends the running attempt.
-    @discardableResult
-    public func cancel(_ id: DurableJobID) async throws(JobStoreError) -> CancelOutcome {
-        let outcome = try await store.cancel([id])[0]
-        guard outcome == .cancelled else { return outcome }
-        listeners.yield(JobQueueEvent(.cancelled, id))
-        if let instruments, instruments.isMeasured, let job = try? await store.explain([id])[0]?.job {
-            instruments.ended(id, kind: job.kind, .cancelled, reason: nil, job.counters)
-        }
-        return outcome
+    /// Returns a job; `nil` if the queue does not have it.
+    public func job(_ id: DurableJobID) async throws(JobStoreError) -> DurableJob? { try await jobs(ids: [id]).first }
+
+    /// Returns the jobs of the queue with these identities, by position.
+    public func jobs(ids: Set<DurableJobID>) async throws(JobStoreError) -> [DurableJob] {
+        try await jobs(matching: JobFilter(ids: ids))
     }
 
-    /// Makes a failed or cancelled job available again, with its old position and fresh counters.
+    /// Cancels jobs in one transaction: at once if they wait, otherwise their workers end the running attempts.
     ///
-    /// - Returns: False if the job has not ended, succeeded, or is unknown.
+    /// - Returns: For each job, in this order, what happened.
     @discardableResult
-    public func retry(_ id: DurableJobID) async throws(JobStoreError) -> Bool { try await store.retry([id])[0] }
+    public func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {
+        let outcomes = try await store.cancel(ids)
+        let cancelled = zip(ids, outcomes).filter { $1 == .cancelled }.map(\.0)
+        for id in cancelled { listeners.yield(JobQueueEvent(.cancelled, id)) }
+        if let instruments, instruments.isMeasured, let jobs = try? await store.find(JobFilter(ids: Set(cancelled))) {
+            for job in jobs { instruments.ended(job.id, kind: job.kind, .cancelled, reason: nil, job.counters) }
+        }
+        return outcomes
+    }
+
+    /// Cancels a job; see ``cancel(_:)-([DurableJobID])``.
+    @discardableResult
+    public func cancel(_ id: DurableJobID) async throws(JobStoreError) -> CancelOutcome { try await cancel([id])[0] }
+
+    /// Makes failed and cancelled jobs available again, with their old positions and fresh counters, in one transaction.
+    ///
+    /// - Returns: For each job, in this order, what happened.
+    /// - Throws: ``JobStoreError/Code/full`` if the queue has no room for all of them; errors of the store. No job is retried then.
+    @discardableResult
+    public func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [RetryOutcome] {
+        try await store.retry(ids, limit: configuration.maxJobs)
+    }
+
+    /// Makes a failed or cancelled job available again; see ``retry(_:)-([DurableJobID])``.
+    @discardableResult
+    public func retry(_ id: DurableJobID) async throws(JobStoreError) -> RetryOutcome { try await retry([id])[0] }
 
     /// Ends the backoff of all waiting jobs, for all workers, so that they start under the gates of these.
     ///
@@ -310,8 +334,6 @@ public final class JobQueue: Sendable {
     /// Pauses the queue for all workers, until ``resume()``; running attempts go on.
     public func pause() async throws(JobStoreError) {
         try await store.setPaused(true, queue: configuration.name)
-        // A store need not hint at a change that brings no work.
-        worker?.look()
     }
 
     /// Resumes the queue.

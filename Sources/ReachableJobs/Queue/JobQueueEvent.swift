@@ -34,7 +34,7 @@ public struct JobQueueEvent: Sendable {
         case .succeeded: kind = .succeeded
         case .failed(let reason): kind = .failed(reason: reason, result.error)
         case .cancelled: kind = .cancelled
-        case .again, .undecodable: kind = .willRetry(result.error)
+        case .again: kind = .willRetry(result.error)
         }
     }
 }

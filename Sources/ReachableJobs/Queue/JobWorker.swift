@@ -5,13 +5,13 @@ internal import Synchronization
 
 /// Runs the jobs of a queue: carries out what ``QueueCore`` decides.
 ///
-/// Events come from any thread. One task performs the effects in their order; turns and attempts are tasks of their own.
+/// Events come from any thread. One task performs the effects in their order; batches and attempts are tasks of their own.
 final class JobWorker: Sendable {
     /// Thrown by an attempt that may not start, because its claim is not valid any more.
     private struct StaleClaim: Error {}
 
     /// The conditions of a kind and scope.
-    fileprivate struct Way {
+    fileprivate struct Followed {
         var conditions: [Condition]
         var observers: [ConditionStorage.ID] = []
         var epoch: UInt64?
@@ -30,10 +30,13 @@ final class JobWorker: Sendable {
         /// The jobs whose tasks have ended since the loop last looked.
         var ended: [JobTicket] = []
         var permits: [JobTicket: UnsafeContinuation<Bool, Never>] = [:]
-        var ways: [QueueCore.Reach: Way] = [:]
+        var followed: [QueueCore.KindScope: Followed] = [:]
         var cancelTimer: (@Sendable () -> Void)?
+        var cancelHeartbeat: (@Sendable () -> Void)?
         var end = End.ahead([])
         var idling = Idling()
+        /// The time since which a task waits for a thread of Swift's pool.
+        var probeBegan: BusTime?
         /// The memory of the reports to instruments.
         var report = Report()
     }
@@ -72,6 +75,8 @@ final class JobWorker: Sendable {
     private let kinds: [String: JobKind]
     private let instruments: QueueInstruments?
     private let publish: @Sendable (JobQueueEvent) -> Void
+    /// The threads of the loop; `nil` in a test's world.
+    private let executor: BlockingExecutor?
     private let state: Mutex<State>
     private let signals: AsyncStream<Void>
     private let signal: AsyncStream<Void>.Continuation
@@ -82,6 +87,7 @@ final class JobWorker: Sendable {
     ) {
         (self.store, self.bus, self.configuration, self.kinds) = (store, bus, configuration, kinds)
         (self.instruments, self.publish) = (instruments, publish)
+        executor = bus.configuration.executor == nil ? BlockingExecutor() : nil
         var core = QueueCore(window: configuration.window)
         core.endsWhenIdle = endsWhenIdle
         for kind in kinds.values { core.register(kind.rules, name: kind.name) }
@@ -91,8 +97,9 @@ final class JobWorker: Sendable {
 
     /// Runs until the worker has ended.
     func run() async {
-        // Not a child: it goes on while the caller's task is cancelled, until running attempts have ended.
-        let loop = bus.task { await self.perform() }
+        // Not a child: it goes on while the caller's task is cancelled, until running attempts have ended. Heartbeats must not wait
+        // for threads that handlers block.
+        let loop = Task(executorPreference: bus.configuration.executor ?? executor) { await self.perform() }
         await withTaskCancellationHandler {
             await loop.value
         } onCancel: {
@@ -134,12 +141,12 @@ final class JobWorker: Sendable {
         var cut: [DurableJobID] = []
         // The loop alone uses them: nothing waits for a lock while one begins.
         var tasks: [JobTicket: Task<Void, Never>] = [:]
-        // Turns only: the loop still ends attempts while the store's executor waits for a lock. A test's world keeps all its tasks.
-        let executor = bus.configuration.executor == nil ? store.executor : nil
+        // Batches only: the loop still ends attempts while the store's executor waits for a lock. A test's world keeps its tasks.
+        let executor = executor == nil ? nil : store.executor
         await withDiscardingTaskGroup { group in
             let changes = store.changes()
             group.addTask { [self] in for await _ in changes { send(.hint) } }
-            send(.began)
+            send(.began(nodeOffset: store.nodeTime - bus.clock.now().nanoseconds))
             loop: for await _ in signals {
                 var work = state.withLock { $0.takeWork() }
                 for ticket in work.ended { tasks[ticket] = nil }
@@ -148,17 +155,17 @@ final class JobWorker: Sendable {
                     case .ended(let jobs):
                         cut = jobs
                         break loop
-                    case .turn(let turn):
+                    case .batch(let batch):
                         // Without one the child keeps its parent's: `nil` would be another preference with the optimizer.
                         if let executor {
-                            group.addTask(executorPreference: executor) { [self] in await run(turn) }
+                            group.addTask(executorPreference: executor) { [self] in await run(batch) }
                         } else {
-                            group.addTask { [self] in await run(turn) }
+                            group.addTask { [self] in await run(batch) }
                         }
                     case .run(let claimed): tasks[claimed.ticket] = begin(claimed)
                     case .cancel(let ticket): tasks[ticket]?.cancel()
                     case .permit(let ticket, let mayStart): work.permits.removeValue(forKey: ticket)?.resume(returning: mayStart)
-                    case .follow(let reach): follow(reach)
+                    case .follow(let kindScope): follow(kindScope)
                     case .backlog(let gate, let isThere):
                         guard let scope = ScopeText.scope(from: gate.scope) else { continue }
                         bus.setStoredBacklog(isThere, to: scope, destination: gate.destination)
@@ -178,16 +185,15 @@ final class JobWorker: Sendable {
         }
         // Attempts whose claims were lost may still be ending.
         for task in tasks.values { await task.value }
-        let (ways, cancelTimer, worker) = state.withLock { ($0.ways, $0.cancelTimer, $0.report.worker) }
-        cancelTimer?()
+        let (followed, timers, worker) = state.withLock { state in
+            (state.followed, [state.cancelTimer, state.cancelHeartbeat], state.report.worker)
+        }
+        for cancel in timers { cancel?() }
         instruments?.workerEnded(worker)
         bus.forgetRoom(of: self)
-        for (reach, way) in ways { forget(way, reach) }
+        for (kindScope, followed) in followed { forget(followed, kindScope) }
         end(cut: cut)
     }
-
-    /// Looks at the store as after a hint.
-    func look() { send(.hint) }
 
     /// Gives an event to the core.
     ///
@@ -199,7 +205,7 @@ final class JobWorker: Sendable {
             state.handle(event, at: reading, room)
             return !state.outbox.isEmpty || state.idling.needsLook
         }
-        // While a turn is under way most events have none, and a wake-up costs more than they do.
+        // While a batch is under way most events have none, and a wake-up costs more than they do.
         if hasEffects { signal.yield() }
     }
 
@@ -215,16 +221,43 @@ final class JobWorker: Sendable {
 
     // MARK: - The store
 
-    private func run(_ turn: StoreTurn) async {
-        let (reply, error) = await turn.run(
+    private func run(_ batch: StoreBatch) async {
+        let began = bus.clock.now()
+        if batch.extends { probePool(at: began) }
+        let (reply, error) = await batch.run(
             on: store, queue: configuration.name, node: configuration.node, retention: configuration.retention)
         // Refused results are the core's to report.
-        let written = turn.writtenResults(reply)
+        let written = batch.writtenResults(reply)
         for result in written { publish(JobQueueEvent(result)) }
-        if let instruments { report(written, turn, reply, to: instruments) }
-        send(error.map { .turnFailed($0, reply) } ?? .turnEnded(reply))
+        if let instruments { report(written, batch, reply, to: instruments) }
+        if let error = reply.pruneError { instruments?.pruneFails(error) }
+        let duration = bus.clock.now() - began
+        if duration >= StoreLease.heartbeat { instruments?.storeIsSlow(duration) }
+        send(error.map { .batchFailed($0, reply) } ?? .batchEnded(reply))
+        if reply.isExtended || reply.worker != nil { armHeartbeat() }
         if reply.claims?.goneLanes.isEmpty == false { unfollow() }
         if reply.worker != nil || reply.isExtended, let instruments, instruments.isMeasured { await measure(instruments) }
+    }
+
+    /// Reports that no task got a thread of Swift's pool since the last heartbeat: handlers block all of them.
+    private func probePool(at now: BusTime) {
+        guard executor != nil, let instruments else { return }
+        let began = state.withLock { state in
+            defer { state.probeBegan = state.probeBegan ?? now }
+            return state.probeBegan
+        }
+        if let began { return instruments.poolIsBlocked(now - began) }
+        Task { [weak self] in self?.state.withLock { $0.probeBegan = nil } }
+    }
+
+    /// Sets a timer for the next heartbeat: that of the bus's clock comes late while handlers block the threads of Swift's pool.
+    private func armHeartbeat() {
+        let cancel = executor?.callBack(after: StoreLease.heartbeat + .seconds(1)) { [weak self] in self?.send(.timer) }
+        let old = state.withLock { state in
+            defer { state.cancelHeartbeat = cancel }
+            return state.cancelHeartbeat
+        }
+        old?()
     }
 
     private func arm(_ time: BusTime) {
@@ -266,8 +299,7 @@ final class JobWorker: Sendable {
             work = try kind.work(job)
         } catch {
             instruments?.undecodable(job)
-            let result = AttemptResult(ticket, .undecodable, counters: job.counters, error: error.text, time: storeTime)
-            finish(claimed, .ended(result))
+            finish(claimed, .undecodable(ticket, error.text))
             return nil
         }
         let options = JobOptions(
@@ -336,14 +368,16 @@ final class JobWorker: Sendable {
 
     // MARK: - Instruments
 
-    /// Reports what a turn has done.
-    private func report(_ written: [AttemptResult], _ turn: StoreTurn, _ reply: StoreTurn.Reply, to instruments: QueueInstruments) {
+    /// Reports what a batch has done.
+    private func report(
+        _ written: [AttemptResult], _ batch: StoreBatch, _ reply: StoreBatch.Reply, to instruments: QueueInstruments
+    ) {
         let unregistered = (reply.claims?.newLanes ?? []).filter { kinds[$0.kind]?.versions.contains($0.version) != true }
         let (ended, lanes) = state.withLock { state in
             if let worker = reply.worker { (state.report.worker, state.report.kinds) = (worker, [:]) }
             let ended = written.map { ($0, state.report.kinds[$0.ticket] ?? "") }
-            if reply.results != nil { for result in turn.writes.results { state.report.kinds[result.ticket] = nil } }
-            if reply.hasGivenBack { for ticket in turn.writes.givenBack { state.report.kinds[ticket] = nil } }
+            if reply.results != nil { for result in batch.writes.results { state.report.kinds[result.ticket] = nil } }
+            if reply.hasGivenBack { for ticket in batch.writes.givenBack { state.report.kinds[ticket] = nil } }
             for claimed in reply.claims?.jobs ?? [] { state.report.kinds[claimed.ticket] = claimed.job.kind }
             return (ended, unregistered.filter { state.report.unregistered.insert([$0.kind, "\($0.version)"]).inserted })
         }
@@ -355,7 +389,7 @@ final class JobWorker: Sendable {
         }
     }
 
-    /// Sets the gauges, with a turn that woke the worker anyway.
+    /// Sets the gauges, with a batch that woke the worker anyway.
     ///
     /// A store may read all of its jobs for it: at most a hundredth of the time is spent here.
     private func measure(_ instruments: QueueInstruments) async {
@@ -422,19 +456,19 @@ final class JobWorker: Sendable {
     ///
     /// - Parameter needsBus: Decides about the jobs on the bus.
     func outlook(needsBus: (WorkerOutlook) -> Bool) -> WorkerOutlook {
-        let (claims, ways) = state.withLock { ($0.core.outlook, $0.ways) }
+        let (claims, followed) = state.withLock { ($0.core.outlook, $0.followed) }
         var outlook = claims
-        for (reach, way) in ways { outlook.unmet[reach] = unmet(reach, way) }
+        for (kindScope, followed) in followed { outlook.unmet[kindScope] = unmet(kindScope, followed) }
         guard needsBus(outlook) else { return outlook }
         for job in bus.pending { if let id = DurableJobID("\(job.id)") { outlook.onBus[id] = job } }
         return outlook
     }
 
-    private func unmet(_ reach: QueueCore.Reach, _ way: Way) -> [WorkerOutlook.Unmet] {
-        let waitsForNetwork = kinds[reach.kind]?.waitsForNetwork == true
-        return way.conditions.enumerated().compactMap { index, condition in
+    private func unmet(_ kindScope: QueueCore.KindScope, _ followed: Followed) -> [WorkerOutlook.Unmet] {
+        let waitsForNetwork = kinds[kindScope.kind]?.waitsForNetwork == true
+        return followed.conditions.enumerated().compactMap { index, condition in
             guard !condition.storage.reading.isOpen(isReachability: condition.storage.isReachability) else { return nil }
-            guard index == 0, waitsForNetwork, let scope = ScopeText.scope(from: reach.scope) else {
+            guard index == 0, waitsForNetwork, let scope = ScopeText.scope(from: kindScope.scope) else {
                 return .condition(condition.name)
             }
             return .network(WaitWords.network(scope, missing: bus.monitor.missing(for: scope)))
@@ -446,55 +480,55 @@ final class JobWorker: Sendable {
     /// Begins to follow the conditions of a kind and scope.
     ///
     /// The bus follows the scope, too: the first job may come after an edge that its gate has to see.
-    private func follow(_ reach: QueueCore.Reach) {
-        guard let kind = kinds[reach.kind], let scope = ScopeText.scope(from: reach.scope) else { return }
+    private func follow(_ kindScope: QueueCore.KindScope) {
+        guard let kind = kinds[kindScope.kind], let scope = ScopeText.scope(from: kindScope.scope) else { return }
         let conditions = (kind.waitsForNetwork ? [bus.monitor.condition(for: scope)] : []) + kind.conditions
         if kind.waitsForNetwork { bus.expectJobs(to: scope) }
-        let old = state.withLock { $0.ways.updateValue(Way(conditions: conditions), forKey: reach) }
-        if let old { forget(old, reach) }
-        let observers = conditions.map { $0.storage.observe { [weak self] in self?.look(at: reach) } }
-        let unused = state.withLock { state -> Way? in
-            guard state.ways[reach] == nil else {
-                state.ways[reach]?.observers = observers
+        let old = state.withLock { $0.followed.updateValue(Followed(conditions: conditions), forKey: kindScope) }
+        if let old { forget(old, kindScope) }
+        let observers = conditions.map { $0.storage.observe { [weak self] in self?.look(at: kindScope) } }
+        let unused = state.withLock { state -> Followed? in
+            guard state.followed[kindScope] == nil else {
+                state.followed[kindScope]?.observers = observers
                 return nil
             }
-            return Way(conditions: conditions, observers: observers)
+            return Followed(conditions: conditions, observers: observers)
         }
         unused?.stop()
-        look(at: reach)
+        look(at: kindScope)
     }
 
     /// Ends ``follow(_:)``.
-    private func forget(_ way: Way, _ reach: QueueCore.Reach) {
-        way.stop()
-        guard kinds[reach.kind]?.waitsForNetwork == true, let scope = ScopeText.scope(from: reach.scope) else { return }
+    private func forget(_ followed: Followed, _ kindScope: QueueCore.KindScope) {
+        followed.stop()
+        guard kinds[kindScope.kind]?.waitsForNetwork == true, let scope = ScopeText.scope(from: kindScope.scope) else { return }
         bus.expectNoJobs(to: scope)
     }
 
     /// Stops following the conditions of kinds and scopes whose lanes are gone.
     private func unfollow() {
         let gone = state.withLock { state in
-            let gone = state.ways.filter { !state.core.followed.contains($0.key) }
-            for reach in gone.keys { state.ways[reach] = nil }
+            let gone = state.followed.filter { !state.core.followed.contains($0.key) }
+            for kindScope in gone.keys { state.followed[kindScope] = nil }
             return gone
         }
-        for (reach, way) in gone { forget(way, reach) }
+        for (kindScope, followed) in gone { forget(followed, kindScope) }
     }
 
     /// Reports a change of the conditions to the core.
-    private func look(at reach: QueueCore.Reach) {
+    private func look(at kindScope: QueueCore.KindScope) {
         let reading = bus.clock.now()
         state.withLock { state in
-            guard var way = state.ways[reach] else { return }
+            guard var followed = state.followed[kindScope] else { return }
             // Read under the lock, so that the last reading wins.
-            let readings = way.conditions.map { ($0.storage.reading, $0.storage.isReachability) }
+            let readings = followed.conditions.map { ($0.storage.reading, $0.storage.isReachability) }
             let isOpen = readings.allSatisfy { $0.0.isOpen(isReachability: $0.1) }
             let epoch = readings.reduce(0) { $0 &+ $1.0.state.epoch }
-            let isEdge = way.epoch.map { $0 != epoch } ?? false
-            let isNews = way.epoch == nil || isEdge || way.isOpen != isOpen
-            (way.epoch, way.isOpen) = (epoch, isOpen)
-            state.ways[reach] = way
-            if isNews { state.handle(.reach(reach, isOpen: isOpen, isEdge: isEdge), at: reading, room) }
+            let isEdge = followed.epoch.map { $0 != epoch } ?? false
+            let isNews = followed.epoch == nil || isEdge || followed.isOpen != isOpen
+            (followed.epoch, followed.isOpen) = (epoch, isOpen)
+            state.followed[kindScope] = followed
+            if isNews { state.handle(.conditions(kindScope, isOpen: isOpen, isEdge: isEdge), at: reading, room) }
         }
         signal.yield()
     }
@@ -552,7 +586,7 @@ extension AttemptResult.Outcome {
         case .succeeded: (.succeeded, nil)
         case .failed(let reason): (.failed, reason)
         case .cancelled: (.cancelled, nil)
-        case .again, .undecodable: nil
+        case .again: nil
         }
     }
 }

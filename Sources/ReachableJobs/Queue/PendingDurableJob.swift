@@ -76,9 +76,9 @@ public struct PendingDurableJob: Sendable, Identifiable {
     /// The store's time of the snapshot.
     package let now: StoreInstant
 
-    init(_ standing: JobStanding, seenBy outlook: WorkerOutlook?, on node: String? = nil) {
-        (job, worker, now) = (standing.job, standing.worker, standing.now)
-        reasons = WaitReason.reasons(for: standing, seenBy: outlook, on: node).map(\.reason)
+    init(_ explanation: JobExplanation, seenBy outlook: WorkerOutlook?, on node: String? = nil) {
+        (job, worker, now) = (explanation.job, explanation.worker, explanation.now)
+        reasons = WaitReason.reasons(for: explanation, seenBy: outlook, on: node).map(\.reason)
     }
 }
 
@@ -104,10 +104,10 @@ extension JobQueue {
     ///
     /// Reads the store once. In a process that does not run the queue, the answer has what the store alone knows.
     public func pending(_ ids: [DurableJobID]) async throws(JobStoreError) -> [PendingDurableJob] {
-        let standings = try await store.explain(ids).compactMap(\.self)
+        let explanations = try await store.explain(ids).compactMap(\.self)
         // The bus's words cost more with each of its jobs.
-        let outlook = worker?.outlook { outlook in standings.contains { $0.worker == outlook.worker && !$0.isStarted } }
-        return standings.map {
+        let outlook = worker?.outlook { outlook in explanations.contains { $0.worker == outlook.worker && !$0.isStarted } }
+        return explanations.map {
             PendingDurableJob($0, seenBy: $0.job.queue == configuration.name ? outlook : nil, on: configuration.node)
         }
     }

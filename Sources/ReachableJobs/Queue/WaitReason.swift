@@ -12,7 +12,7 @@ enum WaitReason: Hashable, Sendable {
     case otherWorker
     /// A worker of another process has claimed it, and has not started it.
     case claimed
-    case blocked(JobStanding.Blocker)
+    case blocked(JobExplanation.Blocker)
     case unknownKind(String)
     case unknownVersion(Int, kind: String, known: [Int])
     case unknownScope(String)
@@ -43,39 +43,39 @@ enum WaitReason: Hashable, Sendable {
     /// Returns the reasons, the most decisive first; none if the job is running or has ended.
     ///
     /// - Parameters:
-    ///   - standing: The store's part.
+    ///   - explanation: The store's part.
     ///   - outlook: The part of this process's worker; `nil` if it has none.
     ///   - node: The node of this process; `nil` if it is not known.
-    static func reasons(for standing: JobStanding, seenBy outlook: WorkerOutlook?, on node: String? = nil) -> [WaitReason] {
-        switch standing.job.state {
+    static func reasons(for explanation: JobExplanation, seenBy outlook: WorkerOutlook?, on node: String? = nil) -> [WaitReason] {
+        switch explanation.job.state {
         case .succeeded, .failed, .cancelled: []
-        case .running: standing.isStarted ? [] : reasonsOfClaimed(standing, outlook)
-        case .available: reasonsOfAvailable(standing, outlook, node)
+        case .running: explanation.isStarted ? [] : reasonsOfClaimed(explanation, outlook)
+        case .available: reasonsOfAvailable(explanation, outlook, node)
         }
     }
 
-    private static func reasonsOfClaimed(_ standing: JobStanding, _ outlook: WorkerOutlook?) -> [WaitReason] {
-        guard let outlook, let worker = standing.worker, worker == outlook.worker else { return [.claimed] }
-        if outlook.lonely.contains(standing.id) { return [.lonely(crashes: standing.job.counters.crashes)] }
-        guard let job = outlook.onBus[standing.id] else { return [.turn] }
+    private static func reasonsOfClaimed(_ explanation: JobExplanation, _ outlook: WorkerOutlook?) -> [WaitReason] {
+        guard let outlook, let worker = explanation.worker, worker == outlook.worker else { return [.claimed] }
+        if outlook.lonely.contains(explanation.id) { return [.lonely(crashes: explanation.job.counters.crashes)] }
+        guard let job = outlook.onBus[explanation.id] else { return [.turn] }
         return job.state == .running ? [] : [.bus(job.reason)]
     }
 
     private static func reasonsOfAvailable(
-        _ standing: JobStanding, _ outlook: WorkerOutlook?, _ node: String?
+        _ explanation: JobExplanation, _ outlook: WorkerOutlook?, _ node: String?
     ) -> [WaitReason] {
-        var reasons: [WaitReason] = standing.isPaused ? [.paused] : []
-        if standing.workers == 0 { reasons.append(.noWorker) }
-        reasons += standing.blockers.map(WaitReason.blocked)
+        var reasons: [WaitReason] = explanation.isPaused ? [.paused] : []
+        if explanation.workers == 0 { reasons.append(.noWorker) }
+        reasons += explanation.blockers.map(WaitReason.blocked)
         // Another worker may know what one that ends does not tell any more.
         let outlook = outlook.flatMap { $0.isEnding ? nil : $0 }
-        let unknown = outlook.flatMap { unregistered(standing.job, $0) }
+        let unknown = outlook.flatMap { unregistered(explanation.job, $0) }
         if let unknown { reasons.append(unknown) }
-        // A worker that has not tried to decode it will.
-        let isRefused = outlook.map { $0.worker.map(standing.undecodableBy.contains) ?? false } ?? !standing.undecodableBy.isEmpty
-        if isRefused { reasons.append(.undecodable(version: standing.job.version, kind: standing.job.kind)) }
-        reasons += delays(standing, outlook, node)
-        if let outlook, unknown == nil { reasons += way(standing.job, outlook) }
+        if outlook?.undecodable.contains(explanation.id) == true {
+            reasons.append(.undecodable(version: explanation.job.version, kind: explanation.job.kind))
+        }
+        reasons += delays(explanation, outlook, node)
+        if let outlook, unknown == nil { reasons += unmet(explanation.job, outlook) }
         guard reasons.isEmpty else { return reasons }
         guard let outlook else { return [.otherWorker] }
         if let alone = outlook.alone { return [.behind(alone)] }
@@ -90,29 +90,38 @@ enum WaitReason: Hashable, Sendable {
         return ScopeText.scope(from: job.scope) == nil ? .unknownScope(job.scope) : nil
     }
 
-    private static func delays(_ standing: JobStanding, _ outlook: WorkerOutlook?, _ node: String?) -> [WaitReason] {
-        let job = standing.job
-        func left(_ end: StoreInstant?) -> Duration? { end.flatMap { $0 > standing.now ? standing.now.duration(to: $0) : nil } }
+    private static func delays(
+        _ explanation: JobExplanation, _ outlook: WorkerOutlook?, _ node: String?
+    ) -> [WaitReason] {
+        let job = explanation.job
+        let now = explanation.now
+        func left(_ end: StoreInstant?) -> Duration? { end.flatMap { $0 > now ? now.duration(to: $0) : nil } }
         var reasons: [WaitReason] = []
         if let time = left(job.notBefore) { reasons.append(.notDue(time)) }
-        if let soft = job.softDelay, let time = left(soft.until) {
-            let edge = outlook?.edges[QueueCore.Reach(kind: job.kind, scope: job.scope)]
-            // The failure of another node's network delays nothing here.
-            let isElsewhere = node.map { node in standing.boundNode.map { $0 != node } ?? false } ?? false
-            if !soft.isNetwork || !isElsewhere && edge.map({ soft.since >= $0 }) ?? true {
-                reasons.append(.backoff(time, isNetwork: soft.isNetwork, error: job.lastError))
-            }
+        let isUndecodable = outlook?.undecodable.contains(job.id) == true
+        if let soft = job.softDelay, !isUndecodable, let time = left(end(of: soft, job, outlook, node)) {
+            reasons.append(.backoff(time, isNetwork: soft.isNetwork, error: job.lastError))
         }
         if let time = left(job.hardUntil) { reasons.append(.serverDelay(time)) }
-        if let time = left(standing.holdUntil) {
+        if let time = left(explanation.holdUntil) {
             let target = ScopeText.scope(from: job.scope).map { WaitWords.target($0, job.destination) }
             reasons.append(.hold(time, target: target ?? job.destination ?? job.scope))
         }
         return reasons
     }
 
-    private static func way(_ job: DurableJob, _ outlook: WorkerOutlook) -> [WaitReason] {
-        let unmet = outlook.unmet[QueueCore.Reach(kind: job.kind, scope: job.scope)] ?? []
+    /// Returns the end of a backoff for this node; `nil` if an edge has ended it.
+    private static func end(
+        of delay: DurableJob.SoftDelay, _ job: DurableJob, _ outlook: WorkerOutlook?, _ node: String?
+    ) -> StoreInstant? {
+        guard let avoidance = job.avoidance else { return delay.until }
+        if let node, node != avoidance.node { return job.handOver }
+        let edge = outlook.map { $0.edges[QueueCore.KindScope(kind: job.kind, scope: job.scope)] ?? $0.began }
+        return edge.map { avoidance.since < $0 } == true ? nil : delay.until
+    }
+
+    private static func unmet(_ job: DurableJob, _ outlook: WorkerOutlook) -> [WaitReason] {
+        let unmet = outlook.unmet[QueueCore.KindScope(kind: job.kind, scope: job.scope)] ?? []
         var reasons = unmet.map { unmet in
             switch unmet {
             case .network(let words): WaitReason.network(words)
@@ -191,7 +200,7 @@ enum WaitReason: Hashable, Sendable {
     }
 }
 
-extension JobStanding.Blocker {
+extension JobExplanation.Blocker {
     /// The wait for the job as text.
     fileprivate var words: String {
         let wait = "waits for job \(id) with its \(key.rawValue) key"

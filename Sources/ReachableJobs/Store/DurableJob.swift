@@ -39,17 +39,37 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
     }
 
     /// A delay that the retry policy chose.
-    public struct SoftDelay: Hashable, Sendable {
+    package struct SoftDelay: Hashable, Sendable {
         /// The end of the delay.
-        public var until: StoreInstant
+        package var until: StoreInstant
         /// The time of the failure: a later reconnect voids the delay of a network failure.
-        public var since: StoreInstant
+        package var since: StoreInstant
         /// True if the network caused the failure.
-        public var isNetwork: Bool
+        package var isNetwork: Bool
 
         /// Creates a delay.
-        public init(until: StoreInstant, since: StoreInstant, isNetwork: Bool) {
+        package init(until: StoreInstant, since: StoreInstant, isNetwork: Bool) {
             (self.until, self.since, self.isNetwork) = (until, since, isNetwork)
+        }
+    }
+
+    /// The node whose network failed, which leaves the job alone for a while.
+    ///
+    /// Its own workers leave it alone until ``until``, or until one of them has seen an edge of the scope after ``since``; after
+    /// another boot they do not. Workers of other nodes may claim it from ``DurableJob/handOver`` on.
+    package struct Avoidance: Hashable, Sendable {
+        /// The name of the node.
+        package var node: String
+        /// The identity of its boot (random(4)), on whose clock the times are: CLOCK_BOOTTIME in nanoseconds.
+        package var bootID: String
+        /// The time of the failure.
+        package var since: Int64
+        /// The end of the backoff.
+        package var until: Int64
+
+        /// Creates an avoidance.
+        package init(node: String, bootID: String, since: Int64, until: Int64) {
+            (self.node, self.bootID, self.since, self.until) = (node, bootID, since, until)
         }
     }
 
@@ -71,10 +91,12 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
     public var destination: String?
     /// The priority that the job was pushed with.
     public var priority: JobPriority
+    /// The store's time of the push.
+    package var pushed: StoreInstant
     /// The start of the job's life; `nil` if it may start at once.
-    public var notBefore: StoreInstant?
+    package var notBefore: StoreInstant?
     /// The time at which the job gives up.
-    public var deadline: StoreInstant?
+    package var deadline: StoreInstant?
     /// The key that is unique among unfinished jobs of its queue and kind.
     public var uniqueKey: String?
     /// The key of jobs that run one after the other.
@@ -96,9 +118,11 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
     /// The counts of its attempts.
     public var counters: Counters
     /// The backoff after its last failure.
-    public var softDelay: SoftDelay?
+    package var softDelay: SoftDelay?
+    /// The node that leaves the job alone; `nil` unless its last failure was a network's.
+    package var avoidance: Avoidance?
     /// The end of a delay that a server ordered.
-    public var hardUntil: StoreInstant?
+    package var hardUntil: StoreInstant?
     /// The text of the last failure, at most 4 KiB.
     public var lastError: String?
     /// The reason why the job failed for good, such as `attempts` or `deadline`.
@@ -111,11 +135,12 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
     public var isBlocked: Bool
 
     /// Creates a job that was just pushed.
-    public init(_ job: NewJob, position: Int64, now: StoreInstant, created: Date) {
+    package init(_ job: NewJob, position: Int64, now: StoreInstant, created: Date) {
         id = job.id
         self.position = position
         (queue, kind, version, payload) = (job.queue, job.kind, job.version, job.payload)
         (scope, destination, priority) = (job.scope, job.destination, job.priority)
+        pushed = now
         notBefore = job.delay.map { now.advanced(by: $0) }
         deadline = job.timeLimit.map { now.advanced(by: $0) }
         (uniqueKey, serialKey) = (job.unique?.key, job.serialKey)
@@ -124,6 +149,16 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
         (state, isCancelRequested, counters) = (.available, false, Counters())
         self.created = created
         isBlocked = false
+    }
+
+    /// The time from which a bulk job counts as a normal one: an hour after it was due.
+    package var ageing: StoreInstant { (notBefore ?? pushed).advanced(by: .seconds(3600)) }
+
+    /// The time from which other nodes may take the job over from the one whose network failed: 0.5 s after the failure, doubling
+    /// with the network failures to 5 s; `nil` unless its last failure was a network's.
+    package var handOver: StoreInstant? {
+        guard avoidance != nil, let since = softDelay?.since else { return nil }
+        return since.advanced(by: min(.seconds(5), .milliseconds(500) * (1 << min(4, max(0, counters.networkFailures - 1)))))
     }
 }
 
@@ -135,7 +170,7 @@ public struct DurableJobID: Hashable, Sendable, LosslessStringConvertible, Codab
     let low: UInt64
 
     /// Creates an identity from the wall-clock time and random bits.
-    public init(milliseconds: UInt64, using generator: inout some RandomNumberGenerator) {
+    package init(milliseconds: UInt64, using generator: inout some RandomNumberGenerator) {
         high = milliseconds << 16 | UInt64(UInt16.random(in: 0 ... .max, using: &generator))
         low = UInt64.random(in: 0 ... .max, using: &generator)
     }
@@ -211,7 +246,52 @@ public struct DurableJobID: Hashable, Sendable, LosslessStringConvertible, Codab
 }
 
 /// A job to be pushed.
-public struct NewJob: Sendable {
+package struct NewJob: Sendable {
+    /// The job's identity; the answer may name another one (see ``PushReceipt``).
+    package var id: DurableJobID
+    /// The queue.
+    package var queue: String
+    /// The kind.
+    package var kind: String
+    /// The version of the payload's format.
+    package var version: Int
+    /// The encoded parameters.
+    package var payload: Data
+    /// The scope to reach, in the text form of ``ScopeText``.
+    package var scope = "internet"
+    /// The server or resource that the job uses.
+    package var destination: String?
+    /// The order among jobs that may run.
+    package var priority = JobPriority.normal
+    /// The time until the job's life starts.
+    package var delay: Duration?
+    /// The time after which the job gives up.
+    package var timeLimit: Duration?
+    /// The rule for duplicates; `nil` allows them.
+    package var unique: JobQueue.Unique?
+    /// The key of jobs that run one after the other; unique within the queue.
+    package var serialKey: String?
+    /// True if followers with the same serial key run although this job failed.
+    package var continuesAfterFailure = false
+    /// True if an attempt whose outcome is unknown may be repeated.
+    package var isRepeatable = true
+    /// The key by which a server recognizes repeated attempts.
+    package var idempotencyKey: String
+    /// The trace context of the caller.
+    package var traceContext: [String: String] = [:]
+
+    /// Creates a job.
+    package init(queue: String, kind: String, version: Int = 1, payload: Data) {
+        self.init(id: DurableJobID(), queue: queue, kind: kind, version: version, payload: payload)
+    }
+
+    init(id: DurableJobID, queue: String, kind: String, version: Int, payload: Data) {
+        (self.id, self.queue, self.kind, self.version, self.payload) = (id, queue, kind, version, payload)
+        idempotencyKey = id.description
+    }
+}
+
+extension JobQueue {
     /// The rule for a job whose unique key an unfinished job of the same queue and kind has already.
     public enum Unique: Hashable, Sendable {
         /// Keeps the job that is there, and adds none.
@@ -227,48 +307,5 @@ public struct NewJob: Sendable {
             case .keep(let key), .replace(let key), .append(let key): key
             }
         }
-    }
-
-    /// The job's identity; the answer may name another one (see ``PushReceipt``).
-    public var id: DurableJobID
-    /// The queue.
-    public var queue: String
-    /// The kind.
-    public var kind: String
-    /// The version of the payload's format.
-    public var version: Int
-    /// The encoded parameters.
-    public var payload: Data
-    /// The scope to reach, in the text form of ``ScopeText``.
-    public var scope = "internet"
-    /// The server or resource that the job uses.
-    public var destination: String?
-    /// The order among jobs that may run.
-    public var priority = JobPriority.normal
-    /// The time until the job's life starts.
-    public var delay: Duration?
-    /// The time after which the job gives up.
-    public var timeLimit: Duration?
-    /// The rule for duplicates; `nil` allows them.
-    public var unique: Unique?
-    /// The key of jobs that run one after the other; unique within the queue.
-    public var serialKey: String?
-    /// True if followers with the same serial key run although this job failed.
-    public var continuesAfterFailure = false
-    /// True if an attempt whose outcome is unknown may be repeated.
-    public var isRepeatable = true
-    /// The key by which a server recognizes repeated attempts.
-    public var idempotencyKey: String
-    /// The trace context of the caller.
-    public var traceContext: [String: String] = [:]
-
-    /// Creates a job.
-    public init(queue: String, kind: String, version: Int = 1, payload: Data) {
-        self.init(id: DurableJobID(), queue: queue, kind: kind, version: version, payload: payload)
-    }
-
-    init(id: DurableJobID, queue: String, kind: String, version: Int, payload: Data) {
-        (self.id, self.queue, self.kind, self.version, self.payload) = (id, queue, kind, version, payload)
-        idempotencyKey = id.description
     }
 }

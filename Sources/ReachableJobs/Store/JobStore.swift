@@ -3,35 +3,34 @@ public import FoundationEssentials
 /// The place where durable jobs are kept: everything that has to survive a crash goes through it.
 ///
 /// Each method is one transaction: it happens entirely or not at all, also if the process is killed meanwhile. ``push(_:limit:)``,
-/// ``finish(_:by:)``, ``cancel(_:)`` and ``retry(_:)`` return after their changes would survive a power failure. The others may be
-/// lost by one. Methods may be called from any task and process at the same time.
+/// ``finish(_:by:)``, ``cancel(_:)`` and ``retry(_:limit:)`` return after their changes would survive a power failure. The others
+/// may be lost by one. Methods may be called from any task and process at the same time.
 ///
 /// Authors of stores check theirs with `JobStoreConformance` of ReachabilityTesting.
 ///
 /// The rules that a store enforces:
 ///
 /// - *Order*: a claim returns jobs by priority, then by position, of the lanes that it names. A bulk job counts as a normal one
-///   after an hour of runnable time: time in which nothing delays or blocks it and the claims of its queue name its lane.
+///   from an hour after it was due, and not before the bulk jobs of its lane that may run and are before it:
+///   ``DurableJob/ageing``.
 /// - *Serial keys*: of the jobs of a queue with the same serial key, only the first unfinished one may be claimed, and only while
 ///   no other one is running. A failed job blocks the jobs behind it unless ``DurableJob/continuesAfterFailure`` is set.
-///   ``retry(_:)`` keeps its position; ``cancel(_:)`` ends it and releases the next one.
-/// - *Unique keys*: see ``NewJob/Unique``. Of several unfinished jobs, only the first may be claimed, and only while no other one
-///   is running. Of several, `.keep` and `.replace` mean the last one. A job has started when a worker claims it, and stays so
-///   once an attempt has started. Replacing changes payload, version, scope, destination, times, idempotency key and trace
-///   context; the rest stays.
+///   ``retry(_:limit:)`` keeps its position; ``cancel(_:)`` ends it and releases the next one.
+/// - *Unique keys*: see ``JobQueue/Unique``. Of several unfinished jobs, only the first may be claimed, and only while no other one
+///   is running. Of several, `.keep` and `.replace` mean the last one whose cancellation was not requested. A job has started with
+///   its first attempt. Replacing keeps identity, position, queue, kind, priority and the time of the push; all else is the new
+///   job's, and a claim that has not started ends.
+/// - *Keys and names* are equal if their bytes are.
 /// - *Fencing*: each claim of a job has a larger number than the claims before. A result with an old number is refused.
 /// - *Leases*: claims of a worker that is known to have ended, or whose lease has ended, are free. A started attempt of a worker
 ///   whose process ended while the machine stayed up counts as a crash. The job of a started attempt whose claim ended in one of
-///   these ways, or by a reboot, has ``DurableJob/hasUnknownOutcome`` until ``retry(_:)``.
-/// - *Undecodable payloads*: a worker does not claim a job again that it has given back as
-///   ``AttemptResult/Outcome/undecodable``, until the job's payload is replaced or ``retry(_:)`` makes it available again. Other
-///   workers claim it at once, also those that are registered later.
+///   these ways, or by a reboot, has ``DurableJob/hasUnknownOutcome`` until ``retry(_:limit:)``.
+/// - *Network failures*: see ``DurableJob/Avoidance``.
 /// - *Requests to cancel*: a job whose cancellation was requested is cancelled as soon as its claim ends without a result, or
-///   with ``AttemptResult/Outcome/again(soft:isNetwork:hard:)`` or ``AttemptResult/Outcome/undecodable``. The answer says so, and
-///   the worker reports the end.
+///   with ``AttemptResult/Outcome/again(soft:isNetwork:hard:)``. The answer says so, and the worker reports the end.
 ///
 /// The worker enforces limits of attempts and the consequences of crashes; the store does not.
-public protocol JobStore: Sendable {
+package protocol JobStore: Sendable {
     /// Adds jobs in this order; all of them, or none if it throws.
     ///
     /// A job whose identity the store has already is kept as it is, so that a push whose answer was lost can be repeated.
@@ -87,9 +86,15 @@ public protocol JobStore: Sendable {
     /// Cancels waiting jobs, and failed ones that block others with their serial key; requests the cancellation of running ones.
     func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome]
 
-    /// Makes failed and cancelled jobs available again, with their old position, fresh counters and no delays of earlier failures;
-    /// for each, whether it did. A deadline that has passed is removed.
-    func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool]
+    /// Makes failed and cancelled jobs available again, with their old position, fresh counters and no delays of earlier failures.
+    /// A deadline that has passed is removed.
+    ///
+    /// - Parameters:
+    ///   - ids: The jobs.
+    ///   - limit: The most unfinished jobs of a queue; `nil` sets no limit.
+    /// - Returns: For each job, in this order, what happened.
+    /// - Throws: ``JobStoreError/Code/full``, and then no job is retried; errors of the store.
+    func retry(_ ids: [DurableJobID], limit: Int?) async throws(JobStoreError) -> [RetryOutcome]
 
     /// Ends the backoff of waiting jobs, whatever failure it follows, so that they are ready; for each, whether it had one.
     ///
@@ -105,7 +110,7 @@ public protocol JobStore: Sendable {
     /// Returns the store's part of why jobs do not run, for each job at one moment; `nil` for jobs that it does not have.
     ///
     /// Changes nothing, and gives no hint. The answer has no payloads.
-    func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?]
+    func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobExplanation?]
 
     /// Returns the workers with a valid lease, by number.
     ///
@@ -130,6 +135,11 @@ public protocol JobStore: Sendable {
     /// Each call returns a stream of its own. A hint may come without a change, and several changes may give one hint.
     func changes() -> AsyncStream<Void>
 
+    /// The time of this machine's boot clock in nanoseconds, suspension included (CLOCK_BOOTTIME, clock_gettime(2)).
+    ///
+    /// Edges of the network are told on it: ``ClaimRequest/Open/edge``.
+    var nodeTime: Int64 { get }
+
     /// The executor on which workers call this store; `nil`, the default, if calls cost the same on all.
     ///
     /// For a store whose calls switch threads elsewhere. Its threads may block.
@@ -138,21 +148,21 @@ public protocol JobStore: Sendable {
 
 extension JobStore {
     /// `nil`: workers call the store on any thread.
-    public var executor: (any TaskExecutor)? { nil }
+    package var executor: (any TaskExecutor)? { nil }
 }
 
 /// The durations of a worker's lease.
-public enum StoreLease {
+package enum StoreLease {
     /// The interval of ``JobStore/extend(_:)``.
-    public static let heartbeat = Duration.seconds(10)
+    package static let heartbeat = Duration.seconds(10)
     /// A worker that could not extend its lease for this long ends its attempts.
-    public static let surrender = Duration.seconds(20)
+    package static let surrender = Duration.seconds(20)
     /// The duration after which others may claim a worker's jobs.
-    public static let duration = Duration.seconds(30)
+    package static let duration = Duration.seconds(30)
 }
 
 /// The largest payload, in bytes.
-public let largestPayload = 1 << 20
+package let largestPayload = 1 << 20
 
 /// The number of a worker in its store.
 public struct WorkerID: RawRepresentable, Hashable, Sendable {
@@ -186,94 +196,96 @@ public struct PushReceipt: Hashable, Sendable {
 }
 
 /// The jobs of a queue that run or wait together: those with the same kind, version, scope and destination.
-public struct Lane: Hashable, Sendable, Identifiable {
+package struct Lane: Hashable, Sendable, Identifiable {
     /// The number of a lane in its store; later lanes have larger ones.
-    public typealias ID = Int64
+    package typealias ID = Int64
 
     /// The number.
-    public var id: ID
+    package var id: ID
     /// The kind of its jobs.
-    public var kind: String
+    package var kind: String
     /// The version of their payloads.
-    public var version: Int
+    package var version: Int
     /// The scope to reach, in the text form of ``ScopeText``.
-    public var scope: String
+    package var scope: String
     /// The server or resource that they use.
-    public var destination: String?
+    package var destination: String?
 
     /// Creates a lane.
-    public init(id: ID, kind: String, version: Int, scope: String, destination: String?) {
+    package init(id: ID, kind: String, version: Int, scope: String, destination: String?) {
         (self.id, self.kind, self.version, self.scope, self.destination) = (id, kind, version, scope, destination)
     }
 }
 
 /// A request for jobs.
-public struct ClaimRequest: Hashable, Sendable {
+package struct ClaimRequest: Hashable, Sendable {
     /// A lane whose jobs may be claimed.
-    public struct Open: Hashable, Sendable {
+    package struct Open: Hashable, Sendable {
         /// The lane.
-        public var lane: Lane.ID
+        package var lane: Lane.ID
         /// The most jobs of the lane to claim.
-        public var limit: Int
-        /// The time of the last reconnect: backoff of network failures before it does not hold jobs back.
-        public var edge: StoreInstant?
+        package var limit: Int
+        /// The time of the last edge of the lane's scope that the worker has seen, on ``JobStore/nodeTime``.
+        ///
+        /// Its start counts as one. Earlier network failures of its node do not hold jobs back.
+        package var edge: Int64
 
         /// Creates an open lane.
-        public init(lane: Lane.ID, limit: Int = .max, edge: StoreInstant? = nil) {
+        package init(lane: Lane.ID, limit: Int = .max, edge: Int64 = .min) {
             (self.lane, self.limit, self.edge) = (lane, limit, edge)
         }
     }
 
     /// The worker.
-    public var worker: WorkerID
+    package var worker: WorkerID
     /// The most jobs to claim.
-    public var limit: Int
+    package var limit: Int
     /// The lanes whose jobs may be claimed.
-    public var lanes: [Open]
+    package var lanes: [Open]
     /// The last lane that the worker knows; 0 if it knows none.
-    public var lastKnownLane: Lane.ID
+    package var lastKnownLane: Lane.ID
 
     /// Creates a request.
-    public init(worker: WorkerID, limit: Int, lanes: [Open], lastKnownLane: Lane.ID) {
+    package init(worker: WorkerID, limit: Int, lanes: [Open], lastKnownLane: Lane.ID) {
         (self.worker, self.limit, self.lanes, self.lastKnownLane) = (worker, limit, lanes, lastKnownLane)
     }
 }
 
 /// The answer to a claim.
-public struct Claims: Sendable {
+package struct Claims: Sendable {
     /// A claimed job.
-    public struct Claimed: Hashable, Sendable {
+    package struct Claimed: Hashable, Sendable {
         /// The job.
-        public var job: DurableJob
+        package var job: DurableJob
         /// The number of the claim, which later calls have to name.
-        public var claim: Int64
+        package var claim: Int64
 
         /// Creates a claimed job.
-        public init(job: DurableJob, claim: Int64) { (self.job, self.claim) = (job, claim) }
+        package init(job: DurableJob, claim: Int64) { (self.job, self.claim) = (job, claim) }
 
         /// The ticket for later calls.
-        public var ticket: JobTicket { JobTicket(id: job.id, claim: claim) }
+        package var ticket: JobTicket { JobTicket(id: job.id, claim: claim) }
     }
 
     /// The jobs, by priority and position.
-    public var jobs: [Claimed]
+    package var jobs: [Claimed]
     /// The lanes that the worker does not know yet, by number.
-    public var newLanes: [Lane]
+    package var newLanes: [Lane]
     /// The named lanes that the queue does not have; ``JobStore/prune(_:limit:)`` deletes lanes without jobs.
-    public var goneLanes: Set<Lane.ID> = []
+    package var goneLanes: Set<Lane.ID> = []
     /// True if the queue is paused: then no job was claimed.
-    public var isPaused: Bool
+    package var isPaused: Bool
     /// True if the open lanes have more jobs that may run now, beyond the limits of the request.
-    public var hasMore: Bool
+    package var hasMore: Bool
     /// The earliest time at which a delayed job of the open lanes may run; `nil` if there is none.
     ///
     /// May be earlier if ``hasMore``.
-    public var nextDue: StoreInstant?
+    package var nextDue: StoreInstant?
     /// The store's time.
-    public var now: StoreInstant
+    package var now: StoreInstant
 
     /// Creates an answer.
-    public init(
+    package init(
         jobs: [Claimed], newLanes: [Lane], isPaused: Bool, hasMore: Bool, nextDue: StoreInstant?, now: StoreInstant
     ) {
         (self.jobs, self.newLanes, self.isPaused) = (jobs, newLanes, isPaused)
@@ -282,35 +294,35 @@ public struct Claims: Sendable {
 }
 
 /// The jobs whose deadline has passed.
-public struct ExpiredJobs: Sendable {
+package struct ExpiredJobs: Sendable {
     /// The jobs, as they are after it.
-    public var jobs: [DurableJob]
+    package var jobs: [DurableJob]
     /// The earliest deadline of the waiting jobs that are left; `nil` if none has one.
-    public var next: StoreInstant?
+    package var next: StoreInstant?
     /// True if the limit left some whose deadline has passed.
-    public var hasMore: Bool
+    package var hasMore: Bool
 
     /// Creates an answer.
-    public init(jobs: [DurableJob], next: StoreInstant?, hasMore: Bool) {
+    package init(jobs: [DurableJob], next: StoreInstant?, hasMore: Bool) {
         (self.jobs, self.next, self.hasMore) = (jobs, next, hasMore)
     }
 }
 
 /// A claim of a job.
-public struct JobTicket: Hashable, Sendable {
+package struct JobTicket: Hashable, Sendable {
     /// The job.
-    public var id: DurableJobID
+    package var id: DurableJobID
     /// The number of the claim.
-    public var claim: Int64
+    package var claim: Int64
 
     /// Creates a ticket.
-    public init(id: DurableJobID, claim: Int64) { (self.id, self.claim) = (id, claim) }
+    package init(id: DurableJobID, claim: Int64) { (self.id, self.claim) = (id, claim) }
 }
 
 /// The result of a claimed job.
-public struct AttemptResult: Hashable, Sendable {
+package struct AttemptResult: Hashable, Sendable {
     /// The end of the claim.
-    public enum Outcome: Hashable, Sendable {
+    package enum Outcome: Hashable, Sendable {
         /// The job is done.
         case succeeded
         /// The job gave up for a reason such as `attempts`.
@@ -319,26 +331,24 @@ public struct AttemptResult: Hashable, Sendable {
         case cancelled
         /// The job runs again: after its backoff, and after the delay that a server ordered.
         case again(soft: Duration, isNetwork: Bool, hard: Duration?)
-        /// The worker cannot decode the payload: the job is available again at once, for other workers only.
-        case undecodable
     }
 
     /// The claim.
-    public var ticket: JobTicket
+    package var ticket: JobTicket
     /// The time of the attempt's end, from which delays count; `nil` is the time of the call.
-    public var time: StoreInstant?
+    package var time: StoreInstant?
     /// The end.
-    public var outcome: Outcome
+    package var outcome: Outcome
     /// The job's counters after it, but for crashes, which the store counts.
-    public var counters: DurableJob.Counters
+    package var counters: DurableJob.Counters
     /// The text of the failure; the store keeps the first 4 KiB.
-    public var error: String?
+    package var error: String?
     /// The time for which a server ordered that its destination be left alone: no job of the queue with the same scope and
     /// destination is claimed meanwhile.
-    public var holdsDestination: Duration?
+    package var holdsDestination: Duration?
 
     /// Creates a result.
-    public init(
+    package init(
         _ ticket: JobTicket, _ outcome: Outcome, counters: DurableJob.Counters, error: String? = nil,
         holdsDestination: Duration? = nil, time: StoreInstant? = nil
     ) {
@@ -348,7 +358,7 @@ public struct AttemptResult: Hashable, Sendable {
 }
 
 /// The answer to the end of a claim.
-public enum FinishOutcome: String, Hashable, Sendable {
+package enum FinishOutcome: String, Hashable, Sendable {
     /// The change was made.
     case recorded
     /// The job does not run again: it is cancelled, as was requested while it was running.
@@ -358,12 +368,12 @@ public enum FinishOutcome: String, Hashable, Sendable {
 }
 
 /// The state of a worker in its store.
-public struct WorkerStatus: Hashable, Sendable {
+package struct WorkerStatus: Hashable, Sendable {
     /// The claims whose jobs' cancellation was requested.
-    public var cancelled: [JobTicket]
+    package var cancelled: [JobTicket]
 
     /// Creates an answer.
-    public init(cancelled: [JobTicket]) { self.cancelled = cancelled }
+    package init(cancelled: [JobTicket]) { self.cancelled = cancelled }
 }
 
 /// The answer to a cancellation.
@@ -378,8 +388,20 @@ public enum CancelOutcome: String, Hashable, Sendable {
     case unknown
 }
 
+/// The answer to a retry.
+public enum RetryOutcome: Hashable, Sendable {
+    /// The job is available again.
+    case retried
+    /// The job stays as it was: an unfinished job has its unique key.
+    case taken(by: DurableJobID)
+    /// The job has not ended, has succeeded, or is unknown.
+    case notEnded
+}
+
 /// A selection of jobs: those that match every property that is set.
 public struct JobFilter: Hashable, Sendable {
+    /// The identities.
+    public var ids: Set<DurableJobID>?
     /// The queue.
     public var queue: String?
     /// The states.
@@ -396,14 +418,16 @@ public struct JobFilter: Hashable, Sendable {
     public var destination: String?
     /// The position behind which the selection begins.
     public var after: Int64?
-    /// The largest number of jobs.
+    /// The largest number of jobs; none if it is negative.
     public var limit: Int?
 
     /// Creates a selection; without arguments it selects all jobs.
     public init(
-        queue: String? = nil, states: Set<DurableJob.State>? = nil, kinds: Set<String>? = nil, idPrefix: String? = nil,
-        uniqueKey: String? = nil, serialKey: String? = nil, destination: String? = nil, after: Int64? = nil, limit: Int? = nil
+        ids: Set<DurableJobID>? = nil, queue: String? = nil, states: Set<DurableJob.State>? = nil, kinds: Set<String>? = nil,
+        idPrefix: String? = nil, uniqueKey: String? = nil, serialKey: String? = nil, destination: String? = nil,
+        after: Int64? = nil, limit: Int? = nil
     ) {
+        self.ids = ids
         (self.queue, self.states, self.kinds, self.idPrefix) = (queue, states, kinds, idPrefix)
         (self.uniqueKey, self.serialKey, self.destination) = (uniqueKey, serialKey, destination)
         (self.after, self.limit) = (after, limit)

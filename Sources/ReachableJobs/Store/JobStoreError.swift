@@ -6,7 +6,7 @@ public struct JobStoreError: Error, Hashable, Sendable, CustomStringConvertible 
     public struct Code: RawRepresentable, Hashable, Sendable {
         /// The name.
         public let rawValue: String
-        /// Creates a code; stores may have their own.
+        /// Creates a code from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The queue has as many unfinished jobs as it may have.
@@ -49,10 +49,35 @@ public struct JobStoreError: Error, Hashable, Sendable, CustomStringConvertible 
     public var advice: String
 
     /// Creates an error.
-    public init(_ code: Code, _ message: String, next advice: String) {
+    package init(_ code: Code, _ message: String, next advice: String) {
         (self.code, self.message, self.advice) = (code, message, advice)
     }
 
     /// The message and the advice.
     public var description: String { "\(message); next: \(advice)" }
+}
+
+extension JobStoreError {
+    /// The error of a push or a retry that a queue has no room for.
+    package static func full(queue: String, limit: Int) -> JobStoreError {
+        JobStoreError(
+            .full, "the queue \(queue) would have more than \(limit) unfinished jobs",
+            next: "push again when jobs have ended, or raise the limit")
+    }
+
+    /// The error of a job with a payload that is too large; `nil` if all are small enough.
+    package static func tooLarge(_ jobs: [NewJob]) -> JobStoreError? {
+        jobs.first { $0.payload.count > largestPayload }.map { job in
+            JobStoreError(
+                .tooLarge, "the payload of a job of kind \(job.kind) has \(job.payload.count) bytes, more than 1 MiB",
+                next: "store it in a file, and push the file's name")
+        }
+    }
+
+    /// The error of a call by a worker whose lease has ended.
+    package static func unknown(_ worker: WorkerID) -> JobStoreError {
+        JobStoreError(
+            .unknownWorker, "worker \(worker.rawValue) is not registered, or its lease has ended",
+            next: "end its attempts, and register again")
+    }
 }

@@ -1,12 +1,12 @@
-public import Reachability
+package import Reachability
 
 /// The text form of scopes in stores: the destination, and the properties that are set.
 ///
 /// For example `internet`, `192.0.2.1 interface=eth0`, `example.org mark=7 port=443`. Stores compare it and do not read it.
 /// Characters other than visible ASCII, and `%`, are percent-encoded.
-public enum ScopeText {
+package enum ScopeText {
     /// Returns the text form of a scope.
-    public static func text(of scope: Scope) -> String {
+    package static func text(of scope: Scope) -> String {
         var words: [String]
         switch scope.destination {
         case .internet: words = ["internet"]
@@ -22,7 +22,7 @@ public enum ScopeText {
     }
 
     /// Reads the text form; `nil` if this version cannot read it.
-    public static func scope(from text: String) -> Scope? {
+    package static func scope(from text: String) -> Scope? {
         var words = text.split(separator: " ", omittingEmptySubsequences: false)[...]
         guard let first = words.popFirst(), var scope = destination(first) else { return nil }
         for word in words {

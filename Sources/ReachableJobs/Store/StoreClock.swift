@@ -1,33 +1,33 @@
-public import FoundationEssentials
+package import FoundationEssentials
 internal import Reachability
 
 /// An instant on a store's clock, in nanoseconds since the store was created.
 ///
 /// The clock never runs back, whatever happens to the wall clock: see ``StoreClock``.
-public struct StoreInstant: InstantProtocol, Codable, CustomStringConvertible {
+package struct StoreInstant: InstantProtocol, Codable, CustomStringConvertible {
     /// The nanoseconds since the store was created.
-    public var nanoseconds: Int64
+    package var nanoseconds: Int64
 
     /// Creates an instant.
-    public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+    package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
     /// Returns the instant that lies a duration later; the sum saturates.
-    public func advanced(by duration: Duration) -> StoreInstant {
+    package func advanced(by duration: Duration) -> StoreInstant {
         let (sum, overflow) = nanoseconds.addingReportingOverflow(duration.nanoseconds)
         return StoreInstant(nanoseconds: overflow ? (duration < .zero ? .min : .max) : sum)
     }
 
     /// Returns the time from this instant to another one; the difference saturates.
-    public func duration(to other: StoreInstant) -> Duration {
+    package func duration(to other: StoreInstant) -> Duration {
         let (difference, overflow) = other.nanoseconds.subtractingReportingOverflow(nanoseconds)
         return .nanoseconds(overflow ? (other < self ? .min : .max) : difference)
     }
 
     /// Returns true if an instant is earlier than another one.
-    public static func < (left: StoreInstant, right: StoreInstant) -> Bool { left.nanoseconds < right.nanoseconds }
+    package static func < (left: StoreInstant, right: StoreInstant) -> Bool { left.nanoseconds < right.nanoseconds }
 
     /// The time since the store was created, as `Duration` describes it.
-    public var description: String { "\(Duration.nanoseconds(nanoseconds))" }
+    package var description: String { "\(Duration.nanoseconds(nanoseconds))" }
 }
 
 extension Duration {
@@ -40,21 +40,21 @@ extension Duration {
 /// Pure: each reading is an argument. Within a boot only CLOCK_BOOTTIME counts, so that a step of the wall clock moves no
 /// deadline. After a reboot the clock goes on by the wall time since the newest stored reading. It stands still if the wall clock
 /// is behind that reading, or before 2020, as on a board without a battery that has not learned the time yet.
-public struct StoreClock: Hashable, Sendable, Codable {
+package struct StoreClock: Hashable, Sendable, Codable {
     /// A reading of the machine's clocks.
-    public struct Reading: Hashable, Sendable {
+    package struct Reading: Hashable, Sendable {
         /// The identity of the boot (/proc/sys/kernel/random/boot_id, random(4)).
-        public var bootID: String
+        package var bootID: String
         /// The nanoseconds since boot, suspension included (CLOCK_BOOTTIME, clock_gettime(2)).
-        public var boot: Int64
+        package var boot: Int64
         /// The nanoseconds since 1970 on the wall clock.
-        public var wall: Int64
+        package var wall: Int64
 
         /// Creates a reading.
-        public init(bootID: String, boot: Int64, wall: Int64) { (self.bootID, self.boot, self.wall) = (bootID, boot, wall) }
+        package init(bootID: String, boot: Int64, wall: Int64) { (self.bootID, self.boot, self.wall) = (bootID, boot, wall) }
 
         /// The wall-clock time as a date.
-        public var date: Date { Date(timeIntervalSince1970: Double(wall) / 1e9) }
+        package var date: Date { Date(timeIntervalSince1970: Double(wall) / 1e9) }
     }
 
     /// The nanoseconds since 1970 of 2020-01-01, before which a wall clock is not believed.
@@ -67,7 +67,7 @@ public struct StoreClock: Hashable, Sendable, Codable {
     package private(set) var instant: Int64
 
     /// Creates the clock of a new store.
-    public init(_ reading: Reading) {
+    package init(_ reading: Reading) {
         (bootID, boot, instant) = (reading.bootID, reading.boot, 0)
         newestWall = reading.wall >= Self.earliestWall ? reading.wall : 0
     }
@@ -80,7 +80,7 @@ public struct StoreClock: Hashable, Sendable, Codable {
     /// Moves the clock to a reading, and returns its time.
     ///
     /// Stores write the clock with their heartbeats and their durable transactions.
-    public mutating func advance(to reading: Reading) -> StoreInstant {
+    package mutating func advance(to reading: Reading) -> StoreInstant {
         let isBelievable = reading.wall >= Self.earliestWall
         if reading.bootID == bootID {
             instant = instant.advancedClamping(by: max(0, reading.boot.subtractingClamping(boot)))
@@ -96,7 +96,7 @@ public struct StoreClock: Hashable, Sendable, Codable {
     }
 
     /// True if a reading is from the boot of the newest stored one.
-    public func isSameBoot(_ reading: Reading) -> Bool { reading.bootID == bootID }
+    package func isSameBoot(_ reading: Reading) -> Bool { reading.bootID == bootID }
 }
 
 extension Int64 {

@@ -2,7 +2,7 @@ internal import HeapModule
 
 /// The class of a queued job; each gate has one queue per class.
 enum QueueClass: UInt8, CaseIterable {
-    /// Jobs that do not wait for their scope. Only the bus's limit applies.
+    /// Jobs that do not wait for their scope. The bus's limit and delays ordered by a server apply.
     case unbound
     /// Jobs that opted out of the release policy; delays ordered by a server apply.
     case bypass

@@ -5,13 +5,13 @@ import StateExploration
 
 /// A state of the exploration: workers on their store, and the disturbances that may still happen.
 ///
-/// Turns, starts and reconnects happen at any moment and in any order; an attempt takes any time. Disturbances are counted. The
+/// Batches, starts and reconnects happen at any moment and in any order; an attempt takes any time. Disturbances are counted. The
 /// exploration ends where all jobs have ended.
 struct ExploredQueue: ExplorableWorld {
     /// A kind of disturbance.
     enum Disturbance: Int, Hashable, CaseIterable {
-        case failedAttempt, failedTurn, lostNetwork, stop, crash, reboot, cancel, shutDown, suspension, clock
-        /// The passing of time while a turn could end or a job start.
+        case failedAttempt, failedBatch, lostNetwork, stop, crash, reboot, cancel, shutDown, suspension, clock
+        /// The passing of time while a batch could end or a job start.
         case lateness
     }
 
@@ -74,9 +74,9 @@ struct ExploredQueue: ExplorableWorld {
         var steps: [QueueWorld.Step] = []
         if budget.may(.crash) { steps.append(.crash(number)) }
         if worker.isStopped { return steps + [.setStopped(number, false)] }
-        if let turn = worker.turn {
-            steps.append(.endTurn(number))
-            if budget.may(.failedTurn) { steps += (0..<turn.parts).map { .failTurn(number, after: $0) } }
+        if let batch = worker.batch {
+            steps.append(.endBatch(number))
+            if budget.may(.failedBatch) { steps += (0..<batch.parts).map { .failBatch(number, after: $0) } }
         }
         for advance in world.advances(of: number) {
             steps.append(advance)
@@ -105,7 +105,7 @@ extension ExploredQueue.Disturbance {
     /// Creates the disturbance that a step is; `nil` if it may happen any number of times.
     fileprivate init?(_ step: QueueWorld.Step, in world: QueueWorld) {
         switch step {
-        case .failTurn: self = .failedTurn
+        case .failBatch: self = .failedBatch
         case .advance(_, _, _, succeeds: false): self = .failedAttempt
         case .setOpen(_, false): self = .lostNetwork
         case .setStopped(_, true): self = .stop
@@ -116,13 +116,13 @@ extension ExploredQueue.Disturbance {
         case .suspend: self = .suspension
         case .stepClock: self = .clock
         case .pass where world.isBusy: self = .lateness
-        case .endTurn, .advance, .setOpen, .setStopped, .restart, .pass: return nil
+        case .endBatch, .advance, .setOpen, .setStopped, .restart, .pass: return nil
         }
     }
 }
 
 extension QueueWorld {
-    fileprivate var hasUnfinishedJobs: Bool { ids.contains { row($0)?.state.isFinal == false } }
+    fileprivate var hasUnfinishedJobs: Bool { ids.contains { row($0)?.job.state.isFinal == false } }
 
     /// True if something happens at once unless something is late.
     fileprivate var isBusy: Bool {
@@ -130,13 +130,13 @@ extension QueueWorld {
             let worker = workers[number]
             guard !worker.isStopped, !worker.hasEnded else { return false }
             let mayStart = worker.isOpen && hasPlace(number)
-            return worker.turn != nil || worker.tasks.values.contains { $0.stage == .waiting && (mayStart || $0.isCancelled) }
+            return worker.batch != nil || worker.tasks.values.contains { $0.stage == .waiting && (mayStart || $0.isCancelled) }
         }
     }
 
     /// The jobs whose cancellation would change something.
     fileprivate var cancellableJobs: [Int] {
-        ids.indices.filter { number in row(ids[number]).map { !$0.state.isFinal && !$0.isCancelRequested } ?? false }
+        ids.indices.filter { number in row(ids[number]).map { !$0.job.state.isFinal && !$0.job.isCancelRequested } ?? false }
     }
 
     /// True if a step ends an attempt that was not cancelled.
@@ -146,7 +146,7 @@ extension QueueWorld {
     }
 }
 
-extension StoreTurn {
+extension StoreBatch {
     /// The number of parts that can fail.
     fileprivate var parts: Int {
         if registers { return 1 }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ReachableJobs
 
-/// Checks the promises in every state that two workers with three jobs can reach.
+/// Checks the promises in every state that two workers with three jobs can kindScope.
 ///
 /// Each setting bounds the disturbances of a run, and is complete: no state is left out. A debug build explores the small
 /// settings whole and the nearest states of the others, and prints how many it left out. Environment variables widen them; use
@@ -26,16 +26,16 @@ import Testing
         Setting(name: "one worker that crashes", workers: 1, disturbances: [.crash: 1], isSmall: true),
         Setting(
             name: "one worker on a store that fails", workers: 1,
-            disturbances: [.failedTurn: 2, .failedAttempt: 1, .crash: 1, .lateness: 1]),
+            disturbances: [.failedBatch: 2, .failedAttempt: 1, .crash: 1, .lateness: 1]),
         Setting(name: "two crashes", disturbances: [.crash: 2, .failedAttempt: 1]),
-        Setting(name: "the end of a lease", disturbances: [.stop: 1, .failedTurn: 1]),
-        Setting(name: "late turns and starts", disturbances: [.lateness: 2, .failedTurn: 1]),
+        Setting(name: "the end of a lease", disturbances: [.stop: 1, .failedBatch: 1]),
+        Setting(name: "late batches and starts", disturbances: [.lateness: 2, .failedBatch: 1]),
         Setting(
-            name: "one place on each bus, and late turns and starts", places: 1, disturbances: [.lateness: 2, .failedAttempt: 1]),
+            name: "one place on each bus, and late batches and starts", places: 1, disturbances: [.lateness: 2, .failedAttempt: 1]),
         Setting(name: "two requests to cancel", disturbances: [.cancel: 2, .crash: 1]),
         Setting(name: "two lost networks", disturbances: [.lostNetwork: 2, .failedAttempt: 1]),
         Setting(name: "a clock step", disturbances: [.clock: 1, .reboot: 1, .suspension: 1, .failedAttempt: 1]),
-        Setting(name: "two shutdowns", disturbances: [.shutDown: 2, .failedTurn: 1]),
+        Setting(name: "two shutdowns", disturbances: [.shutDown: 2, .failedBatch: 1]),
         Setting(
             name: "jobs that run alone, and two of a shutdown, a lost network and a request to cancel",
             jobs: [(nil, 3), (nil, 3), (nil, 0)], disturbances: [.shutDown: 1, .lostNetwork: 1, .cancel: 1], most: 2),

@@ -104,25 +104,26 @@ struct QueueFingerprint: Hashable {
                 world.store.hint, world.clock.newestWall > reading.wall,
                 StoreClock(reading).newestWall == 0)
             for id in world.ids {
-                guard let position = world.store.positions[id] else {
+                guard let row = world.row(id) else {
                     bytes.append(254)
                     continue
                 }
-                let job = world.store.jobs[position]
+                let job = row.job
                 number(DurableJob.State.allCases.firstIndex(of: job.state) ?? 0)
                 number(min(world.done[id] ?? 0, 2))
-                let counters = job.history.counters
+                let counters = job.counters
                 number(counters.crashes - (world.crashes[id] ?? 0) + 128)
                 if !job.isRepeatable {
-                    flags(job.history.hasUnknownOutcome, world.hasUnresolvedRun(id), world.mayHaveRun(id))
+                    flags(job.hasUnknownOutcome, world.hasUnresolvedRun(id), world.mayHaveRun(id))
                 }
                 guard !job.state.isFinal else { continue }
                 flags(
-                    job.isCancelRequested, world.cancelled.contains(id), job.history.boundNode == nil,
+                    job.isCancelRequested, world.cancelled.contains(id),
+                    job.avoidance.map { $0.bootID != world.store.bootID } ?? false,
                     // Its worker writes the rest.
-                    job.state == .running && world.store.workers[WorkerID(rawValue: job.worker)] == nil)
+                    row.worker.map { world.store.workers[$0] == nil } ?? false)
                 crashes(counters)
-                let soft = job.history.softDelay
+                let soft = job.softDelay
                 left(soft?.until.nanoseconds ?? .min, from: world.store.now.nanoseconds)
                 if let soft, soft.until > world.store.now {
                     flags(soft.isNetwork)
@@ -136,12 +137,9 @@ struct QueueFingerprint: Hashable {
             guard let id = worker.id, let record = world.store.workers[id] else { return bytes.append(255) }
             left(record.leaseEnd.nanoseconds, from: world.now - world.suspended)
             for (index, id) in world.ids.enumerated() {
-                guard let position = world.store.positions[id], world.store.jobs[position].worker == worker.id?.rawValue,
-                    world.store.jobs[position].state == .running
-                else { continue }
-                let job = world.store.jobs[position]
+                guard let row = world.row(id), row.worker == worker.id else { continue }
                 number(index)
-                flags(job.isStarted, world.started[JobTicket(id: id, claim: job.claim)] == worker.id)
+                flags(row.isStarted, world.started[JobTicket(id: id, claim: row.claim)] == worker.id)
             }
             bytes.append(255)
         }
@@ -151,7 +149,7 @@ struct QueueFingerprint: Hashable {
         mutating func write(_ worker: QueueWorld.Worker) {
             flags(
                 worker.hasEnded, worker.isOpen, worker.isStopped, worker.hasHint, worker.isShuttingDown, worker.isFailing,
-                worker.turn != nil, worker.followed.isEmpty)
+                worker.batch != nil, worker.followed.isEmpty)
             writeLease(of: worker)
             guard !worker.hasEnded else { return }
             collectTickets(of: worker)
@@ -173,7 +171,7 @@ struct QueueFingerprint: Hashable {
             var known = Set(worker.tasks.keys)
             known.formUnion(worker.core.held.values.map(\.claimed.ticket))
             known.formUnion(worker.core.leaving)
-            for writes in [worker.core.outbox, worker.core.turn?.writes].compactMap(\.self) {
+            for writes in [worker.core.outbox, worker.core.batch?.writes].compactMap(\.self) {
                 known.formUnion(writes.results.map(\.ticket) + writes.givenBack + writes.starts)
             }
             let ids = world.ids
@@ -210,30 +208,30 @@ struct QueueFingerprint: Hashable {
             tickets(core.leaving)
             number(core.lanes.count)
             number(Int(core.lastKnownLane))
-            age(core.edges.values.first?.nanoseconds, at: world.now, most: Self.delay)
+            age((core.edges.values.first ?? core.began).nanoseconds, at: world.now, most: Self.delay)
             number(min(core.failures, 6))
             for time in [core.nextDue, core.nextDeadline, core.retryAt, core.wakeAt] { left(time) }
             // Not read again without a lease.
             if core.worker == nil { bytes.append(255) } else { age(core.leaseBegan, most: StoreLease.surrender) }
             write(core.outbox)
-            if let turn = core.turn { write(turn, since: core.turnBegan) }
+            if let batch = core.batch { write(batch, since: core.batchBegan) }
         }
 
-        private mutating func write(_ turn: StoreTurn, since began: BusTime) {
+        private mutating func write(_ batch: StoreBatch, since began: BusTime) {
             flags(
-                turn.registers, turn.worker == nil, turn.extends, turn.looks, turn.expires, turn.prunes, turn.unregisters,
-                turn.claim != nil)
+                batch.registers, batch.worker == nil, batch.extends, batch.looks, batch.expires, batch.prunes, batch.unregisters,
+                batch.claim != nil)
             // The start of the next lease.
-            if turn.registers || turn.extends { age(began, most: StoreLease.surrender) }
-            write(turn.writes)
-            guard let claim = turn.claim else { return }
+            if batch.registers || batch.extends { age(began, most: StoreLease.surrender) }
+            write(batch.writes)
+            guard let claim = batch.claim else { return }
             number(claim.limit)
             number(claim.lanes.count)
             number(Int(claim.lastKnownLane))
-            age(claim.lanes.first?.edge)
+            age(claim.lanes.first?.edge, at: world.reading.boot, most: Self.delay)
         }
 
-        private mutating func write(_ writes: StoreTurn.Writes) {
+        private mutating func write(_ writes: StoreBatch.Writes) {
             number(writes.results.count)
             for result in writes.results.sorted(by: { place($0.ticket) < place($1.ticket) }) {
                 ticket(result.ticket)
@@ -242,7 +240,6 @@ struct QueueFingerprint: Hashable {
                 case .failed: bytes.append(251)
                 case .cancelled: bytes.append(252)
                 case .again: age(result.time)
-                case .undecodable: bytes.append(253)
                 }
             }
             tickets(writes.givenBack)

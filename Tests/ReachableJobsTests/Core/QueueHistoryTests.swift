@@ -28,15 +28,15 @@ import Testing
         switch Int.random(in: 0..<100, using: &generator) {
         case 0..<8 where world.ids.count < 3:
             let keys: [String?] = ["a", "a", nil]
-            let uniques: [NewJob.Unique?] = [nil, nil, .keep("u"), .replace("u"), .append("u")]
+            let uniques: [JobQueue.Unique?] = [nil, nil, .keep("u"), .replace("u"), .append("u")]
             let key = keys.randomElement(using: &generator) ?? nil
             let unique = uniques.randomElement(using: &generator) ?? nil
             let crashes = [0, 0, 0, 2, 3].randomElement(using: &generator) ?? 0
             // A failure would stop the jobs behind it.
             let isRepeatable = key != nil || Bool.random(using: &generator)
             try world.push(serialKey: key, unique: unique, crashes: isRepeatable ? crashes : 0, isRepeatable: isRepeatable)
-        case 8..<48: try world.endTurn(of: worker)
-        case 48..<54: try world.endTurn(of: worker, failingAfter: Int.random(in: 0..<4, using: &generator))
+        case 8..<48: try world.endBatch(of: worker)
+        case 48..<54: try world.endBatch(of: worker, failingAfter: Int.random(in: 0..<4, using: &generator))
         case 54..<78:
             let tickets = world.workers[worker].tasks.keys.sorted { $0.claim < $1.claim }
             guard let ticket = tickets.randomElement(using: &generator) else { return }
@@ -53,7 +53,7 @@ import Testing
         case 88: try world.shutDown(worker, drain: [0, 3].randomElement(using: &generator) ?? 0)
         case 89: world.stepClock(by: [-1_000_000_000, 1_000_000_000].randomElement(using: &generator) ?? 0)
         case 98 where !world.ids.isEmpty: try world.cancel(Int.random(in: 0..<world.ids.count, using: &generator))
-        default: try world.endTurn(of: worker)
+        default: try world.endBatch(of: worker)
         }
     }
 
@@ -68,18 +68,18 @@ import Testing
         try world.push()
         try world.begin(0)
         while world.workers[0].tasks.values.first?.stage != .running {
-            try world.endTurn(of: 0)
+            try world.endBatch(of: 0)
             if let (ticket, task) = world.workers[0].tasks.first, task.stage == .waiting {
                 try world.step(ticket, of: 0, succeeds: true)
             }
         }
         try world.suspend(for: 3600)
         #expect(world.workers[0].tasks.values.map(\.isCancelled) == [false])
-        try world.endTurn(of: 0)
+        try world.endBatch(of: 0)
         #expect(world.workers[0].tasks.values.map(\.isCancelled) == [false])
         // Without a store to renew the lease the attempt ends.
         try world.advance(by: 10)
-        try world.endTurn(of: 0, failingAfter: 0)
+        try world.endBatch(of: 0, failingAfter: 0)
         try world.suspend(for: 3600)
         #expect(world.workers[0].tasks.values.map(\.isCancelled) == [true])
         try world.finish()
@@ -91,14 +91,14 @@ import Testing
         var world = QueueWorld(workers: 1, seed: 1)
         for _ in 0..<QueueWorld.window { try world.push() }
         try world.begin(0)
-        while world.workers[0].turn != nil {
-            try world.endTurn(of: 0)
+        while world.workers[0].batch != nil {
+            try world.endBatch(of: 0)
             for (ticket, task) in world.workers[0].tasks where task.stage == .waiting {
                 try world.step(ticket, of: 0, succeeds: true)
             }
         }
         try world.push()
-        #expect(world.workers[0].turn?.claim?.limit == 0)
+        #expect(world.workers[0].batch?.claim?.limit == 0)
         for ticket in world.workers[0].tasks.keys { try world.step(ticket, of: 0, succeeds: true) }
         try world.finish()
     }

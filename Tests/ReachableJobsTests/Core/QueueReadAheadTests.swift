@@ -9,7 +9,7 @@ struct QueueReadAheadTests {
     /// A worker, the jobs of the store, and those that wait on its bus.
     private struct Worker {
         var core = QueueCore()
-        var turns: [StoreTurn] = []
+        var batches: [StoreBatch] = []
         var waiting: [JobTicket] = []
         /// The sizes of its claims.
         var claimed: [Int] = []
@@ -18,14 +18,14 @@ struct QueueReadAheadTests {
 
         init() {
             core.register(QueueCore.Kind(versions: [1], limit: nil, maxAttempts: nil), name: "kind")
-            send(.began)
-            send(.reach(QueueCore.Reach(kind: "kind", scope: "internet"), isOpen: true, isEdge: false))
+            send(.began(nodeOffset: 0))
+            send(.conditions(QueueCore.KindScope(kind: "kind", scope: "internet"), isOpen: true, isEdge: false))
         }
 
         mutating func send(_ event: QueueCore.Event) {
             for effect in core.handle(event, at: BusTime(nanoseconds: 0), room: { (Room(), $0.map { _ in Room() }) }) {
                 switch effect {
-                case .turn(let turn): turns.append(turn)
+                case .batch(let batch): batches.append(batch)
                 case .run(let claimed): waiting.append(claimed.ticket)
                 default: break
                 }
@@ -39,16 +39,16 @@ struct QueueReadAheadTests {
             for ticket in starting { send(.wantsStart(ticket)) }
         }
 
-        /// Answers a turn: the queue has as many jobs as are asked for, and more.
+        /// Answers a batch: the queue has as many jobs as are asked for, and more.
         mutating func answer() throws {
-            let turn = try #require(turns.first)
-            turns.removeFirst()
-            var reply = StoreTurn.Reply()
-            if turn.registers { reply.worker = worker }
-            reply.starts = turn.writes.starts.map { _ in true }
-            if turn.expires { reply.expired = ExpiredJobs(jobs: [], next: nil, hasMore: false) }
-            if turn.prunes { reply.pruned = 0 }
-            if let request = turn.claim {
+            let batch = try #require(batches.first)
+            batches.removeFirst()
+            var reply = StoreBatch.Reply()
+            if batch.registers { reply.worker = worker }
+            reply.starts = batch.writes.starts.map { _ in true }
+            if batch.expires { reply.expired = ExpiredJobs(jobs: [], next: nil, hasMore: false) }
+            if batch.prunes { reply.pruned = 0 }
+            if let request = batch.claim {
                 var claims = Claims(
                     jobs: [], newLanes: [], isPaused: false, hasMore: true, nextDue: nil, now: StoreInstant(nanoseconds: 0))
                 if request.lastKnownLane == 0 {
@@ -59,7 +59,7 @@ struct QueueReadAheadTests {
                 }
                 reply.claims = claims
             }
-            send(.turnEnded(reply))
+            send(.batchEnded(reply))
         }
 
         private mutating func job() -> Claims.Claimed {
@@ -76,10 +76,10 @@ struct QueueReadAheadTests {
             }
         }
 
-        /// Answers turns until there is none; `starts` of the waiting jobs start during each.
-        mutating func run(turns count: Int, starting starts: Int) throws {
+        /// Answers batches until there is none; `starts` of the waiting jobs start during each.
+        mutating func run(batches count: Int, starting starts: Int) throws {
             for _ in 0..<count {
-                guard !turns.isEmpty else { return }
+                guard !batches.isEmpty else { return }
                 start(starts)
                 try answer()
                 end()
@@ -89,7 +89,7 @@ struct QueueReadAheadTests {
 
     @Test func claimsGrowWhileAllJobsStartAtOnce() throws {
         var worker = Worker()
-        try worker.run(turns: 40, starting: .max)
+        try worker.run(batches: 40, starting: .max)
         #expect(worker.claimed.first == 64)
         #expect(worker.core.ahead == 512)
         #expect(worker.claimed.suffix(10).allSatisfy { $0 > 128 }, "\(worker.claimed)")
@@ -98,17 +98,17 @@ struct QueueReadAheadTests {
     /// A machine that is busy starts some of them a little later.
     @Test func claimsStayLargeWhileHalfOfThoseThatWaitStart() throws {
         var worker = Worker()
-        try worker.run(turns: 40, starting: .max)
+        try worker.run(batches: 40, starting: .max)
         let before = worker.claimed.count
-        for _ in 0..<20 { try worker.run(turns: 1, starting: max(1, worker.waiting.count / 2)) }
+        for _ in 0..<20 { try worker.run(batches: 1, starting: max(1, worker.waiting.count / 2)) }
         #expect(worker.claimed.count > before)
         #expect(worker.core.ahead == 512)
     }
 
     @Test func claimsAreSmallAgainWhenTheBusHoldsJobsBack() throws {
         var worker = Worker()
-        try worker.run(turns: 40, starting: .max)
-        for _ in 0..<600 { try worker.run(turns: 1, starting: 1) }
+        try worker.run(batches: 40, starting: .max)
+        for _ in 0..<600 { try worker.run(batches: 1, starting: 1) }
         #expect(worker.core.ahead == 64)
         #expect(worker.waiting.count <= 64)
     }
@@ -121,7 +121,7 @@ struct QueueReadAheadTests {
             let starting = min(750 - running, worker.waiting.count)
             worker.start(starting)
             running += starting
-            if worker.turns.isEmpty {
+            if worker.batches.isEmpty {
                 worker.end(1)
                 running -= 1
             } else {

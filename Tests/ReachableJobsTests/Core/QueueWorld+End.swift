@@ -6,17 +6,17 @@ import ReachableRetry
 extension QueueWorld {
     /// Returns the next step if everything goes well; `nil` if nothing is left to do.
     ///
-    /// Turns and attempts end before time passes.
+    /// Batches and attempts end before time passes.
     func stepTowardsTheEnd() throws -> Step? {
         for (number, worker) in workers.enumerated() {
             if worker.isStopped { return .setStopped(number, false) }
             if worker.hasEnded { return .restart(number) }
             if !worker.isOpen { return .setOpen(number, true) }
-            if worker.turn != nil { return .endTurn(number) }
+            if worker.batch != nil { return .endBatch(number) }
             if let advance = advances(of: number).first { return advance }
         }
         try checkThatNoJobIsForgotten()
-        guard ids.contains(where: { row($0)?.state.isFinal == false }) else { return nil }
+        guard ids.contains(where: { row($0)?.job.state.isFinal == false }) else { return nil }
         return nextMoment.map { _ in .pass }
     }
 
@@ -29,7 +29,7 @@ extension QueueWorld {
             // It claims again a moment after it gave jobs back.
             guard worker.core.stalled.values.allSatisfy({ $0.nanoseconds <= now }) else { continue }
             for (number, id) in ids.enumerated() {
-                guard row(id)?.state == .available, let job = job(id), !job.isBlocked else { continue }
+                guard row(id)?.job.state == .available, let job = job(id), !job.isBlocked else { continue }
                 if let soft = job.softDelay, soft.until > store.now, !(worker.edge.map { $0 > soft.since } ?? false) { continue }
                 throw Broken(description: "job \(number) may run now, and nothing happens")
             }

@@ -5,8 +5,8 @@ import ReachableRetry
 /// The steps of explorations, and of the end of histories.
 extension QueueWorld {
     enum Step: CustomStringConvertible {
-        case endTurn(Int)
-        case failTurn(Int, after: Int)
+        case endBatch(Int)
+        case failBatch(Int, after: Int)
         /// Takes the task of a claim one stage further.
         case advance(Int, job: Int, claim: Int64, succeeds: Bool)
         case setOpen(Int, Bool)
@@ -24,8 +24,8 @@ extension QueueWorld {
 
         var description: String {
             switch self {
-            case .endTurn(let number): "worker \(number) ends its turn"
-            case .failTurn(let number, let parts): "the turn of worker \(number) fails after \(parts) parts"
+            case .endBatch(let number): "worker \(number) ends its batch"
+            case .failBatch(let number, let parts): "the batch of worker \(number) fails after \(parts) parts"
             case .advance(let number, let job, let claim, let succeeds):
                 "job \(job) \(succeeds ? "goes on" : "fails") at worker \(number) (claim \(claim))"
             case .setOpen(let number, let isOpen): "worker \(number) \(isOpen ? "has" : "loses") its network"
@@ -44,8 +44,8 @@ extension QueueWorld {
 
     mutating func play(_ step: Step) throws {
         switch step {
-        case .endTurn(let number): try endTurn(of: number)
-        case .failTurn(let number, let parts): try endTurn(of: number, failingAfter: parts)
+        case .endBatch(let number): try endBatch(of: number)
+        case .failBatch(let number, let parts): try endBatch(of: number, failingAfter: parts)
         case .advance(let number, let job, let claim, let succeeds):
             try self.step(JobTicket(id: ids[job], claim: claim), of: number, succeeds: succeeds)
         case .setOpen(let number, let isOpen): try setOpen(isOpen, of: number)
@@ -83,8 +83,8 @@ extension QueueWorld {
             moments.append(worker.wakeAt.nanoseconds)
         }
         for worker in store.workers.values { moments.append(worker.leaseEnd.nanoseconds + suspended) }
-        for job in ids.lazy.compactMap(row) where job.state == .available {
-            if let delay = job.history.softDelay { moments.append(now + store.now.duration(to: delay.until).nanoseconds) }
+        for job in ids.lazy.compactMap(row).map(\.job) where job.state == .available {
+            if let delay = job.softDelay { moments.append(now + store.now.duration(to: delay.until).nanoseconds) }
         }
         return moments.lazy.filter { $0 > now }.min()
     }

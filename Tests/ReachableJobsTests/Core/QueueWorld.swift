@@ -30,7 +30,7 @@ struct QueueWorld {
     struct Worker {
         var core: QueueCore
         var id: WorkerID?
-        var turn: StoreTurn?
+        var batch: StoreBatch?
         var tasks: [JobTicket: RunningTask] = [:]
         var wakeAt = BusTime.never
         var isOpen = true
@@ -40,11 +40,11 @@ struct QueueWorld {
         /// Ends after its running attempts.
         var isShuttingDown = false
         var hasEnded = false
-        /// The store failed in its last turn.
+        /// The store failed in its last batch.
         var isFailing = false
-        /// The store's time of the last reconnect.
+        /// The store's time of the last edge; the beginning counts as one.
         var edge: StoreInstant?
-        var followed: Set<QueueCore.Reach> = []
+        var followed: Set<QueueCore.KindScope> = []
         var backlogs: Set<QueueCore.Gate> = []
     }
 
@@ -112,23 +112,25 @@ struct QueueWorld {
 
     private mutating func touchStore() {
         let (time, reading) = (StoreInstant(nanoseconds: now), reading)
-        store.advance(to: clock.advance(to: reading), leaseTime: time.advanced(by: .nanoseconds(-suspended)), date: reading.date)
+        store.advance(
+            to: clock.advance(to: reading), leaseTime: time.advanced(by: .nanoseconds(-suspended)), nodeTime: reading.boot,
+            date: reading.date)
     }
 
     mutating func note(_ text: String) { if hasTrail { trail.append(text) } }
 
     func job(_ id: DurableJobID) -> DurableJob? {
-        store.positions[id].map { store.durable(store.jobs[$0]) }
+        store.find(JobFilter(ids: [id])).first
     }
 
     /// The store's row of a job, which is quicker than its public form.
-    func row(_ id: DurableJobID) -> StoredJob? { store.positions[id].map { store.jobs[$0] } }
+    func row(_ id: DurableJobID) -> MemoryStoreState.Entry? { store.index(of: id).map { store.entries[$0] } }
 
     // MARK: - Steps
 
     /// Adds a job, which may have crashed before.
     mutating func push(
-        serialKey: String? = nil, unique: NewJob.Unique? = nil, priority: JobPriority = .normal, crashes: Int = 0,
+        serialKey: String? = nil, unique: JobQueue.Unique? = nil, priority: JobPriority = .normal, crashes: Int = 0,
         isRepeatable: Bool = true
     ) throws {
         var job = NewJob(queue: "default", kind: "kind", payload: Data())
@@ -137,8 +139,9 @@ struct QueueWorld {
         touchStore()
         let receipt = try store.push([job], limit: nil)[0]
         if receipt.id == job.id { ids.append(job.id) }
-        if crashes > 0, let position = store.positions[receipt.id] {
-            store.jobs[position].history.counters.crashes = crashes
+        if crashes > 0, let index = store.index(of: receipt.id) {
+            store.entries[index].job.counters.crashes = crashes
+            store.entries[index].job.counters.started = crashes
             self.crashes[receipt.id] = crashes
         }
         note("push \(ids.count - 1)")
@@ -162,86 +165,89 @@ struct QueueWorld {
         }
     }
 
-    mutating func begin(_ worker: Int) throws { try send(.began, to: worker) }
+    mutating func begin(_ worker: Int) throws {
+        workers[worker].edge = store.now
+        try send(.began(nodeOffset: -bootBegan), to: worker)
+    }
 
-    /// Carries a worker's turn out, or lets it fail after some of its parts.
+    /// Carries a worker's batch out, or lets it fail after some of its parts.
     ///
     /// - Parameter parts: The number of parts that succeed before it fails; `nil` if it does not fail.
-    mutating func endTurn(of number: Int, failingAfter parts: Int? = nil) throws {
-        guard let turn = workers[number].turn, !workers[number].isStopped else { return }
-        workers[number].turn = nil
+    mutating func endBatch(of number: Int, failingAfter parts: Int? = nil) throws {
+        guard let batch = workers[number].batch, !workers[number].isStopped else { return }
+        workers[number].batch = nil
         touchStore()
-        var reply = StoreTurn.Reply()
+        var reply = StoreBatch.Reply()
         do throws(JobStoreError) {
-            try run(turn, parts ?? .max, &reply)
+            try run(batch, parts ?? .max, &reply)
         } catch {
-            note("turn of \(number) fails: \(error.code.rawValue)")
-            try send(.turnFailed(error, reply), to: number)
+            note("batch of \(number) fails: \(error.code.rawValue)")
+            try send(.batchFailed(error, reply), to: number)
             return try tellHints()
         }
         if let id = reply.worker { workers[number].id = id }
-        note("turn of \(number)\(reply.claims.map { " claims \($0.jobs.count)" } ?? "")")
-        try send(.turnEnded(reply), to: number)
+        note("batch of \(number)\(reply.claims.map { " claims \($0.jobs.count)" } ?? "")")
+        try send(.batchEnded(reply), to: number)
         try tellHints()
     }
 
     private mutating func tellHints() throws { if store.hint { try hint() } }
 
-    private mutating func run(_ turn: StoreTurn, _ parts: Int, _ reply: inout StoreTurn.Reply) throws(JobStoreError) {
+    private mutating func run(_ batch: StoreBatch, _ parts: Int, _ reply: inout StoreBatch.Reply) throws(JobStoreError) {
         var left = parts
         func part() throws(JobStoreError) {
             if left == 0 { throw JobStoreError(.busy, "busy", next: "wait") }
             left -= 1
         }
         let unknown = JobStoreError(.unknownWorker, "unknown", next: "register")
-        if turn.registers {
+        if batch.registers {
             try part()
             reply.worker = store.register(queue: "default", node: "node")
         }
-        guard let worker = turn.worker else { return }
-        if !turn.writes.results.isEmpty {
+        guard let worker = batch.worker else { return }
+        if !batch.writes.results.isEmpty {
             try part()
-            let accepted = turn.writes.results.map { store.finish($0, by: worker) }
-            for (result, isValid) in zip(turn.writes.results, accepted) where isValid && result.outcome == .succeeded {
+            let accepted = batch.writes.results.map { store.finish($0, by: worker) != .refused }
+            for (result, isValid) in zip(batch.writes.results, accepted) where isValid && result.outcome == .succeeded {
                 done[result.ticket.id, default: 0] += 1
             }
-            for (result, isValid) in zip(turn.writes.results, accepted) where isValid && !result.hasUnknownOutcome {
+            for (result, isValid) in zip(batch.writes.results, accepted) where isValid && !result.hasUnknownOutcome {
                 resolved.insert(result.ticket)
             }
             reply.results = accepted
         }
-        if !turn.writes.givenBack.isEmpty {
+        if !batch.writes.givenBack.isEmpty {
             try part()
-            for ticket in turn.writes.givenBack { store.giveBack(ticket, by: worker) }
+            for ticket in batch.writes.givenBack { _ = store.giveBack(ticket, by: worker) }
         }
         reply.hasGivenBack = true
-        if !turn.writes.starts.isEmpty {
+        if !batch.writes.starts.isEmpty {
             try part()
-            let answers = turn.writes.starts.map { store.start($0, by: worker) }
-            for (ticket, mayStart) in zip(turn.writes.starts, answers) where mayStart { started[ticket] = worker }
+            let answers = batch.writes.starts.map { store.start($0, by: worker) }
+            for (ticket, mayStart) in zip(batch.writes.starts, answers) where mayStart { started[ticket] = worker }
             reply.starts = answers
         }
-        if turn.extends {
+        if batch.extends {
             try part()
             guard let status = store.extend(worker) else { throw unknown }
             (reply.cancelled, reply.isExtended) = (status.cancelled, true)
-        } else if turn.looks {
+        } else if batch.looks {
             try part()
             guard let status = store.status(of: worker) else { throw unknown }
             reply.cancelled = status.cancelled
         }
         reply.hasLooked = true
-        if turn.expires {
+        if batch.expires {
             try part()
             reply.expired = store.expire(queue: "default", limit: 10)
         }
-        if let request = turn.claim {
+        if let request = batch.claim {
             try part()
             guard let claims = store.claim(request) else { throw unknown }
             reply.claims = claims
         }
-        if turn.prunes { reply.pruned = 0 }
-        if turn.unregisters {
+        if batch.prunes { reply.pruned = 0 }
+        if batch.unregisters {
             try part()
             store.end(worker, .unregistered)
             reply.isUnregistered = true
@@ -286,7 +292,7 @@ struct QueueWorld {
         workers[number].isOpen = isOpen
         if isOpen, !workers[number].followed.isEmpty { workers[number].edge = store.now }
         note("\(number) is \(isOpen ? "open" : "closed")")
-        for reach in workers[number].followed { try send(.reach(reach, isOpen: isOpen, isEdge: isOpen), to: number) }
+        for kindScope in workers[number].followed { try send(.conditions(kindScope, isOpen: isOpen, isEdge: isOpen), to: number) }
     }
 
     /// Suspends the machine, and resumes it.
@@ -323,7 +329,7 @@ struct QueueWorld {
             now += Self.bootTime * Self.second
             (boots, bootBegan) = (boots + 1, now)
             touchStore()
-            store.endAllWorkers()
+            store.reboot()
             for other in workers.indices { workers[other] = Worker(core: Self.core()) }
             for other in workers.indices { try begin(other) }
         } else {
@@ -380,9 +386,9 @@ struct QueueWorld {
 
     private mutating func take(_ effect: QueueCore.Effect, _ number: Int) throws {
         switch effect {
-        case .turn(let turn):
-            if workers[number].turn != nil { throw Broken(description: "two turns of one worker at a time") }
-            workers[number].turn = turn
+        case .batch(let batch):
+            if workers[number].batch != nil { throw Broken(description: "two batches of one worker at a time") }
+            workers[number].batch = batch
         case .run(let claimed):
             if !workers[number].isOpen { throw Broken(description: "a job runs while its network is away") }
             if workers[number].isShuttingDown { throw Broken(description: "a job runs in a worker that shuts down") }
@@ -397,9 +403,9 @@ struct QueueWorld {
             workers[number].tasks[claimed.ticket] = RunningTask(claimed: claimed)
         case .cancel(let ticket): workers[number].tasks[ticket]?.isCancelled = true
         case .permit(let ticket, let mayStart): try permit(ticket, mayStart, number)
-        case .follow(let reach):
-            workers[number].followed.insert(reach)
-            try send(.reach(reach, isOpen: workers[number].isOpen, isEdge: false), to: number)
+        case .follow(let kindScope):
+            workers[number].followed.insert(kindScope)
+            try send(.conditions(kindScope, isOpen: workers[number].isOpen, isEdge: false), to: number)
         case .backlog(let gate, let isThere):
             let isNews =
                 isThere ? workers[number].backlogs.insert(gate).inserted : workers[number].backlogs.remove(gate) != nil
@@ -459,8 +465,7 @@ struct QueueWorld {
 
     /// True if a claim counts.
     func isValid(_ ticket: JobTicket) -> Bool {
-        guard let position = store.positions[ticket.id] else { return false }
-        return store.jobs[position].state == .running && store.jobs[position].claim == ticket.claim
+        row(ticket.id).map { $0.job.state == .running && $0.claim == ticket.claim } ?? false
     }
 }
 

@@ -36,7 +36,7 @@ import Testing
     @discardableResult
     private func startProcess(_ world: TestWorld, _ server: SlowServer) -> (TestProcess, JobQueue) {
         let process = world.launch()
-        let queue = JobQueue(process.store, bus: process.bus)
+        let queue = process.makeQueue()
         queue.registerNotes(server) { _ in }
         process.start { await queue.run() }
         return (process, queue)

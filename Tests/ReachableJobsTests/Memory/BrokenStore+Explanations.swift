@@ -9,12 +9,12 @@ extension BrokenStore {
         BrokenStore(.explanations, "shows payloads") { warped in
             var copy = warped
             copy.explaining = { (ids) throws(JobStoreError) in
-                var standings: [JobStanding?] = []
-                for var standing in try await warped.explain(ids) {
-                    if let id = standing?.id, let job = try await warped.job(id) { standing?.job = job }
-                    standings.append(standing)
+                var explanations: [JobExplanation?] = []
+                for var explanation in try await warped.explain(ids) {
+                    if let id = explanation?.id, let job = try await warped.job(id) { explanation?.job = job }
+                    explanations.append(explanation)
                 }
-                return standings
+                return explanations
             }
             return copy
         },
@@ -36,15 +36,15 @@ extension BrokenStore {
         BrokenStore(.explainedQueues, "never tells of a pause") { $0.changingExplanations { $0.isPaused = false } },
         BrokenStore(.explainedQueues, "counts the workers of all queues") { warped in
             let known = Mutex<Int>(0)
-            return warped.changingExplanations { standing in
-                known.withLock { $0 = max($0, standing.workers) }
-                standing.workers = known.withLock { $0 }
+            return warped.changingExplanations { explanation in
+                known.withLock { $0 = max($0, explanation.workers) }
+                explanation.workers = known.withLock { $0 }
             }
         },
         BrokenStore(.explainedBlockers, "names no job") { $0.changingExplanations { $0.blockers = [] } },
         BrokenStore(.explainedBlockers, "says that all wait") { warped in
-            warped.changingExplanations { standing in
-                for index in standing.blockers.indices { standing.blockers[index].state = .available }
+            warped.changingExplanations { explanation in
+                for index in explanation.blockers.indices { explanation.blockers[index].state = .available }
             }
         },
         BrokenStore(.explainedBlockers, "only serial keys") { warped in
@@ -56,21 +56,10 @@ extension BrokenStore {
         },
         BrokenStore(.explainedHolds, "the order has no end") { warped in
             let first = Mutex<StoreInstant?>(nil)
-            return warped.changingExplanations { standing in
-                guard standing.job.destination == "x" else { return }
-                if let until = standing.holdUntil { first.withLock { $0 = until } }
-                standing.holdUntil = first.withLock { $0 }
-            }
-        },
-        BrokenStore(.explainedBindings, "names no node") { $0.changingExplanations { $0.boundNode = nil } },
-        BrokenStore(.explainedBindings, "names no worker that cannot decode") { warped in
-            warped.changingExplanations { $0.undecodableBy = [] }
-        },
-        BrokenStore(.explainedBindings, "the node stays bound") { warped in
-            let first = Mutex<String?>(nil)
-            return warped.changingExplanations { standing in
-                if let node = standing.boundNode { first.withLock { $0 = node } }
-                if standing.job.softDelay != nil { standing.boundNode = first.withLock { $0 } }
+            return warped.changingExplanations { explanation in
+                guard explanation.job.destination == "x" else { return }
+                if let until = explanation.holdUntil { first.withLock { $0 = until } }
+                explanation.holdUntil = first.withLock { $0 }
             }
         },
         BrokenStore(.explainedClaims, "names no worker") { $0.changingExplanations { $0.worker = nil } },

@@ -175,7 +175,14 @@ extension BrokenStore {
         },
         BrokenStore(.retries, "says yes to all") { warped in
             var copy = warped
-            copy.retrying = { (ids) throws(JobStoreError) in try await warped.retry(ids).map { _ in true } }
+            copy.retrying = { (ids, limit) throws(JobStoreError) in
+                try await warped.retry(ids, limit: limit).map { _ in .retried }
+            }
+            return copy
+        },
+        BrokenStore(.retries, "has no limit") { warped in
+            var copy = warped
+            copy.retrying = { (ids, _) throws(JobStoreError) in try await warped.retry(ids, limit: nil) }
             return copy
         },
         BrokenStore(.endedBackoff, "only says so") { warped in
@@ -185,7 +192,7 @@ extension BrokenStore {
         },
         BrokenStore(.endedBackoff, "runs failed jobs again instead") { warped in
             var copy = warped
-            copy.hurrying = { (ids) throws(JobStoreError) in try await warped.retry(ids) }
+            copy.hurrying = { (ids) throws(JobStoreError) in try await warped.retry(ids, limit: nil).map { $0 == .retried } }
             return copy
         },
         BrokenStore(.searches, "does not know where to begin") { warped in

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import ReachabilityTesting
 import ReachableJobs
+import ReachableRetry
 import Synchronization
 import Testing
 
@@ -96,9 +97,15 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
                 }
             }
         },
-        BrokenStore(.ageing, "counts no runnable time") { $0.changingRequests({ if $0.limit == 0 { $0.lanes = [] } }) },
-        BrokenStore(.ageing, "counts the time of closed lanes") { warped in
-            warped.changingRequests({ if $0.limit == 0 { $0.lanes = (1...20).map { .init(lane: $0) } } })
+        BrokenStore(.ageing, "bulk jobs stay bulk jobs") { warped in
+            warped.changingClaims { claims in
+                claims.jobs.sort {
+                    ($1.job.priority, $0.job.position) < ($0.job.priority, $1.job.position)
+                }
+            }
+        },
+        BrokenStore(.ageing, "a job ages by itself") { warped in
+            warped.changingPushed { if $0.priority == .bulk, $0.delay != nil { $0.destination = "own" } }
         },
         BrokenStore(.pausing, "never pauses") { warped in
             var copy = warped
@@ -125,7 +132,7 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
             }
         },
         BrokenStore(.edges, "ignores edges") { warped in
-            warped.changingRequests({ request in for index in request.lanes.indices { request.lanes[index].edge = nil } })
+            warped.changingRequests({ request in for index in request.lanes.indices { request.lanes[index].edge = .min } })
         },
         BrokenStore(.edges, "voids every backoff") { warped in
             warped.changingResults { result in
@@ -136,8 +143,8 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
         },
         BrokenStore(.edges, "voids failures after the edge") { warped in
             warped.changingRequests({ request in
-                for index in request.lanes.indices where request.lanes[index].edge != nil {
-                    request.lanes[index].edge = StoreInstant(nanoseconds: .max)
+                for index in request.lanes.indices where request.lanes[index].edge != .min {
+                    request.lanes[index].edge = .max
                 }
             })
         },
@@ -155,41 +162,15 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
             }
             return copy
         },
-        BrokenStore(.nodes, "never binds a node that has not failed") { warped in
-            var copy = warped
-            let store = warped.store
-            let fresh = Mutex<Set<WorkerID>>([])
-            copy.registering = { (queue, node) throws(JobStoreError) in
-                let worker = try await store.register(queue: queue, node: node)
-                if node == "third" { fresh.withLock { _ = $0.insert(worker) } }
-                return worker
-            }
-            copy.claiming = { (request) throws(JobStoreError) in
-                var request = request
-                if fresh.withLock({ $0.contains(request.worker) }) {
-                    for index in request.lanes.indices { request.lanes[index].edge = StoreInstant(nanoseconds: .max) }
+        BrokenStore(.nodes, "other nodes wait for the whole backoff") { warped in
+            warped.changingResults { result in
+                if case .again(let soft, true, let hard) = result.outcome {
+                    result.outcome = .again(soft: soft, isNetwork: false, hard: hard)
                 }
-                return try await store.claim(request)
-            }
-            return copy
-        },
-        BrokenStore(.undecodable, "gives it to the same worker again") { warped in
-            warped.changingResults { result in
-                if result.outcome == .undecodable { result.outcome = .again(soft: .zero, isNetwork: false, hard: nil) }
             }
         },
-        BrokenStore(.undecodable, "makes all workers wait") { warped in
-            warped.changingResults { result in
-                if result.outcome == .undecodable { result.outcome = .again(soft: .seconds(7200), isNetwork: false, hard: nil) }
-            }
-        },
-        BrokenStore(.undecodable, "binds its node") { warped in
-            warped.changingResults { result in
-                if result.outcome == .undecodable { result.outcome = .again(soft: .seconds(1e6), isNetwork: true, hard: nil) }
-            }
-        },
-        BrokenStore(.undecodable, "forgets it with a new payload's arrival") { warped in
-            warped.changingPushed { if case .replace(let key) = $0.unique { $0.unique = .keep(key) } }
+        BrokenStore(.nodes, "a node whose network failed starts at once") { warped in
+            warped.changingRequests({ request in for index in request.lanes.indices { request.lanes[index].edge = .max } })
         },
         BrokenStore(.hardDelays, "forgets the server's order") { warped in
             warped.changingResults { result in
@@ -239,7 +220,7 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
         },
         BrokenStore(.serialRetries, "retries behind the others") { warped in
             var copy = warped
-            copy.retrying = { (ids) throws(JobStoreError) in
+            copy.retrying = { (ids, _) throws(JobStoreError) in
                 for id in ids {
                     guard let job = try await warped.job(id) else { continue }
                     var again = NewJob(queue: job.queue, kind: job.kind, payload: job.payload)
@@ -247,7 +228,7 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
                     _ = try await warped.cancel([id])
                     _ = try await warped.push([again], limit: nil)
                 }
-                return ids.map { _ in true }
+                return ids.map { _ in .retried }
             }
             return copy
         },
@@ -262,6 +243,28 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
                 return try await warped.push(jobs, limit: limit)
             }
             return copy
+        },
+        BrokenStore(.unwantedHolders, "a job that is being cancelled holds its key") { warped in
+            var copy = warped
+            copy.pushing = { (jobs, limit) throws(JobStoreError) in
+                let running = try await warped.find(JobFilter(states: [.running])).first { $0.isCancelRequested }
+                if let running { return jobs.map { _ in PushReceipt(id: running.id, outcome: .kept) } }
+                return try await warped.push(jobs, limit: limit)
+            }
+            return copy
+        },
+        BrokenStore(.uniqueRetries, "says that it retried") { warped in
+            var copy = warped
+            copy.retrying = { (ids, limit) throws(JobStoreError) in
+                try await warped.retry(ids, limit: limit).map { _ in .retried }
+            }
+            return copy
+        },
+        BrokenStore(.bytes, "letters have one form") { warped in
+            warped.changingPushed { job in
+                if job.unique?.key == "\u{e9}" { job.unique = .keep("\u{e9}") }
+                if job.serialKey == "\u{e9}" { job.serialKey = "\u{e9}" }
+            }
         },
         BrokenStore(.uniqueReplace, "keeps the idempotency key") { warped in
             var copy = warped

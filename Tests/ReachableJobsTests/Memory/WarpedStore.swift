@@ -13,11 +13,11 @@ struct WarpedStore: JobStore {
     var finishing: @Sendable ([AttemptResult], WorkerID) async throws(JobStoreError) -> [FinishOutcome]
     var givingBack: @Sendable ([JobTicket], WorkerID) async throws(JobStoreError) -> [FinishOutcome]
     var cancelling: @Sendable ([DurableJobID]) async throws(JobStoreError) -> [CancelOutcome]
-    var retrying: @Sendable ([DurableJobID]) async throws(JobStoreError) -> [Bool]
+    var retrying: @Sendable ([DurableJobID], Int?) async throws(JobStoreError) -> [RetryOutcome]
     var hurrying: @Sendable ([DurableJobID]) async throws(JobStoreError) -> [Bool]
     var pausing: @Sendable (Bool, String) async throws(JobStoreError) -> Void
     var finding: @Sendable (JobFilter) async throws(JobStoreError) -> [DurableJob]
-    var explaining: @Sendable ([DurableJobID]) async throws(JobStoreError) -> [JobStanding?]
+    var explaining: @Sendable ([DurableJobID]) async throws(JobStoreError) -> [JobExplanation?]
     var listing: @Sendable (String?) async throws(JobStoreError) -> [RegisteredWorker]
     var counting: @Sendable (String) async throws(JobStoreError) -> [JobCount]
     var pruning: @Sendable (Retention, Int) async throws(JobStoreError) -> Int
@@ -35,7 +35,7 @@ struct WarpedStore: JobStore {
         finishing = { (results, worker) throws(JobStoreError) in try await store.finish(results, by: worker) }
         givingBack = { (tickets, worker) throws(JobStoreError) in try await store.giveBack(tickets, by: worker) }
         cancelling = { (ids) throws(JobStoreError) in try await store.cancel(ids) }
-        retrying = { (ids) throws(JobStoreError) in try await store.retry(ids) }
+        retrying = { (ids, limit) throws(JobStoreError) in try await store.retry(ids, limit: limit) }
         hurrying = { (ids) throws(JobStoreError) in try await store.endBackoff(ids) }
         pausing = { (isPaused, queue) throws(JobStoreError) in try await store.setPaused(isPaused, queue: queue) }
         finding = { (filter) throws(JobStoreError) in try await store.find(filter) }
@@ -65,15 +65,18 @@ struct WarpedStore: JobStore {
         try await givingBack(tickets, worker)
     }
     func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] { try await cancelling(ids) }
-    func retry(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] { try await retrying(ids) }
+    func retry(_ ids: [DurableJobID], limit: Int?) async throws(JobStoreError) -> [RetryOutcome] {
+        try await retrying(ids, limit)
+    }
     func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] { try await hurrying(ids) }
     func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) { try await pausing(isPaused, queue) }
     func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] { try await finding(filter) }
-    func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobStanding?] { try await explaining(ids) }
+    func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobExplanation?] { try await explaining(ids) }
     func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] { try await listing(queue) }
     func count(queue: String) async throws(JobStoreError) -> [JobCount] { try await counting(queue) }
     func prune(_ retention: Retention, limit: Int) async throws(JobStoreError) -> Int { try await pruning(retention, limit) }
     func changes() -> AsyncStream<Void> { hinting() }
+    var nodeTime: Int64 { store.nodeTime }
 
     // MARK: - Changes of arguments
 
@@ -122,13 +125,13 @@ struct WarpedStore: JobStore {
     }
 
     /// Changes each explanation.
-    func changingExplanations(_ change: @escaping @Sendable (inout JobStanding) -> Void) -> WarpedStore {
+    func changingExplanations(_ change: @escaping @Sendable (inout JobExplanation) -> Void) -> WarpedStore {
         var copy = self
         copy.explaining = { [explaining] (ids) throws(JobStoreError) in
-            try await explaining(ids).map { standing in
-                guard var standing else { return nil }
-                change(&standing)
-                return standing
+            try await explaining(ids).map { explanation in
+                guard var explanation else { return nil }
+                change(&explanation)
+                return explanation
             }
         }
         return copy

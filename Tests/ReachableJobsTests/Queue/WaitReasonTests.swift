@@ -10,15 +10,15 @@ import Testing
     private static let id = DurableJobID("0123456789abcdef0123456789abcdef") ?? DurableJobID()
     private static let other = DurableJobID("00000000000000000000000000000001") ?? DurableJobID()
 
-    private func standing(_ change: (inout JobStanding) -> Void = { _ in }) -> JobStanding {
+    private func explanation(_ change: (inout JobExplanation) -> Void = { _ in }) -> JobExplanation {
         var new = NewJob(queue: "queue", kind: "send", payload: Data())
         (new.id, new.destination) = (Self.id, "api.example.org")
         let now = StoreInstant(nanoseconds: 100_000_000_000)
         let job = DurableJob(new, position: 1, now: now, created: Date(timeIntervalSince1970: 0))
-        var standing = JobStanding(
+        var explanation = JobExplanation(
             job: job, isPaused: false, workers: 1, holdUntil: nil, blockers: [], worker: nil, isStarted: false, now: now)
-        change(&standing)
-        return standing
+        change(&explanation)
+        return explanation
     }
 
     private func outlook(_ change: (inout WorkerOutlook) -> Void = { _ in }) -> WorkerOutlook {
@@ -37,7 +37,7 @@ import Testing
 
     private func at(_ seconds: Int64) -> StoreInstant { StoreInstant(nanoseconds: seconds * 1_000_000_000) }
 
-    private static let reach = QueueCore.Reach(kind: "send", scope: "internet")
+    private static let kindScope = QueueCore.KindScope(kind: "send", scope: "internet")
 
     // MARK: - Words
 
@@ -108,8 +108,8 @@ import Testing
     // MARK: - What a store alone knows
 
     @Test func storeAloneKnowsItsReasons() {
-        let blocker = JobStanding.Blocker(id: Self.other, state: .failed, key: .serial)
-        let cases: [(String, (inout JobStanding) -> Void, [WaitReason])] = [
+        let blocker = JobExplanation.Blocker(id: Self.other, state: .failed, key: .serial)
+        let cases: [(String, (inout JobExplanation) -> Void, [WaitReason])] = [
             ("nothing", { _ in }, [.otherWorker]),
             ("paused", { $0.isPaused = true }, [.paused]),
             ("no worker", { $0.workers = 0 }, [.noWorker]),
@@ -131,17 +131,16 @@ import Testing
                 "past failure", { $0.job.softDelay = .init(until: self.at(100), since: self.at(99), isNetwork: false) },
                 [.otherWorker]
             ),
-            ("undecodable", { $0.undecodableBy = [WorkerID(rawValue: 2)] }, [.undecodable(version: 1, kind: "send")]),
             ("claimed", { ($0.job.state, $0.worker) = (.running, WorkerID(rawValue: 7)) }, [.claimed]),
             ("running", { ($0.job.state, $0.worker, $0.isStarted) = (.running, WorkerID(rawValue: 7), true) }, []),
             ("succeeded", { $0.job.state = .succeeded }, []),
             ("failed while paused", { ($0.job.state, $0.isPaused) = (.failed, true) }, []),
             (
                 "all",
-                { standing in
-                    (standing.isPaused, standing.workers, standing.blockers) = (true, 0, [blocker])
-                    (standing.job.notBefore, standing.job.hardUntil) = (self.at(101), self.at(102))
-                    (standing.job.softDelay, standing.holdUntil) = (
+                { explanation in
+                    (explanation.isPaused, explanation.workers, explanation.blockers) = (true, 0, [blocker])
+                    (explanation.job.notBefore, explanation.job.hardUntil) = (self.at(101), self.at(102))
+                    (explanation.job.softDelay, explanation.holdUntil) = (
                         .init(until: self.at(103), since: self.at(99), isNetwork: true), self.at(104)
                     )
                 },
@@ -153,23 +152,23 @@ import Testing
             ),
         ]
         for (name, change, wanted) in cases {
-            #expect(WaitReason.reasons(for: standing(change), seenBy: nil) == wanted, "\(name)")
+            #expect(WaitReason.reasons(for: explanation(change), seenBy: nil) == wanted, "\(name)")
         }
     }
 
     // MARK: - What a worker knows
 
     @Test func workerKnowsMore() {
-        let cases: [(String, (inout JobStanding) -> Void, (inout WorkerOutlook) -> Void, [WaitReason])] = [
+        let cases: [(String, (inout JobExplanation) -> Void, (inout WorkerOutlook) -> Void, [WaitReason])] = [
             ("nothing", { _ in }, { _ in }, [.turn]),
             ("unknown kind", { $0.job.kind = "other" }, { _ in }, [.unknownKind("other")]),
             ("version", { $0.job.version = 3 }, { _ in }, [.unknownVersion(3, kind: "send", known: [1, 2])]),
             ("scope", { $0.job.scope = "moon" }, { _ in }, [.unknownScope("moon")]),
             (
-                "offline", { _ in }, { $0.unmet[Self.reach] = [.network("the network: none"), .condition("login")] },
+                "offline", { _ in }, { $0.unmet[Self.kindScope] = [.network("the network: none"), .condition("login")] },
                 [.network("the network: none"), .condition("login")]
             ),
-            ("another scope", { $0.job.scope = "192.0.2.1" }, { $0.unmet[Self.reach] = [.network("none")] }, [.turn]),
+            ("another scope", { $0.job.scope = "192.0.2.1" }, { $0.unmet[Self.kindScope] = [.network("none")] }, [.turn]),
             (
                 "limit", { _ in }, Self.limit(2, held: ["send": 2]),
                 [.kindLimit(2, kind: "send")]
@@ -178,28 +177,28 @@ import Testing
             ("behind", { _ in }, { $0.alone = Self.other }, [.behind(Self.other)]),
             ("full", { _ in }, { $0.isFull = true }, [.full]),
             (
-                "full and offline", { _ in }, { ($0.isFull, $0.unmet[Self.reach]) = (true, [.condition("login")]) },
+                "full and offline", { _ in }, { ($0.isFull, $0.unmet[Self.kindScope]) = (true, [.condition("login")]) },
                 [.condition("login")]
             ),
             ("ending", { _ in }, { ($0.isEnding, $0.kinds) = (true, [:]) }, [.otherWorker]),
             (
-                "undecodable here", { $0.undecodableBy = [WorkerID(rawValue: 1)] }, { _ in },
-                [.undecodable(version: 1, kind: "send")]
+                "undecodable", { $0.job.softDelay = .init(until: self.at(160), since: self.at(90), isNetwork: false) },
+                { $0.undecodable = [Self.id] }, [.undecodable(version: 1, kind: "send")]
             ),
-            ("undecodable elsewhere", { $0.undecodableBy = [WorkerID(rawValue: 2)] }, { _ in }, [.turn]),
+            ("another one undecodable", { _ in }, { $0.undecodable = [Self.other] }, [.turn]),
             (
-                "failure before a reconnect",
-                { $0.job.softDelay = .init(until: self.at(160), since: self.at(90), isNetwork: true) },
-                { $0.edges[Self.reach] = self.at(95) }, [.turn]
+                "failure before a reconnect", { self.fail(&$0.job, at: 90) },
+                { $0.edges[Self.kindScope] = self.at(95).nanoseconds }, [.turn]
             ),
+            ("failure before the worker began", { self.fail(&$0.job, at: 90) }, { $0.began = self.at(95).nanoseconds }, [.turn]),
             (
-                "failure after a reconnect", { $0.job.softDelay = .init(until: self.at(160), since: self.at(95), isNetwork: true) },
-                { $0.edges[Self.reach] = self.at(95) }, [.backoff(.seconds(60), isNetwork: true, error: nil)]
+                "failure after a reconnect", { self.fail(&$0.job, at: 95) }, { $0.edges[Self.kindScope] = self.at(95).nanoseconds },
+                [.backoff(.seconds(60), isNetwork: true, error: nil)]
             ),
             (
                 "server's failure before a reconnect",
                 { $0.job.softDelay = .init(until: self.at(160), since: self.at(90), isNetwork: false) },
-                { $0.edges[Self.reach] = self.at(95) }, [.backoff(.seconds(60), isNetwork: false, error: nil)]
+                { $0.edges[Self.kindScope] = self.at(95).nanoseconds }, [.backoff(.seconds(60), isNetwork: false, error: nil)]
             ),
             ("claimed elsewhere", { ($0.job.state, $0.worker) = (.running, WorkerID(rawValue: 2)) }, { _ in }, [.claimed]),
             ("claimed here", { ($0.job.state, $0.worker) = (.running, WorkerID(rawValue: 1)) }, { _ in }, [.turn]),
@@ -209,33 +208,36 @@ import Testing
             ),
         ]
         for (name, change, changeOutlook, wanted) in cases {
-            #expect(WaitReason.reasons(for: standing(change), seenBy: outlook(changeOutlook)) == wanted, "\(name)")
+            #expect(WaitReason.reasons(for: explanation(change), seenBy: outlook(changeOutlook)) == wanted, "\(name)")
         }
     }
 
-    /// The failure of one node's network delays the job there only.
-    @Test func boundNodeBacksOffAlone() {
-        let cases: [(bound: String?, here: String?, wanted: [WaitReason])] = [
-            ("a", "a", [.backoff(.seconds(5), isNetwork: true, error: nil)]), ("a", "b", [.turn]),
-            (nil, "b", [.backoff(.seconds(5), isNetwork: true, error: nil)]),
-            ("a", nil, [.backoff(.seconds(5), isNetwork: true, error: nil)]),
+    /// Fails on node `a`, for 60 s from now on.
+    private func fail(_ job: inout DurableJob, at time: Int64, networkFailures: Int = 1) {
+        job.softDelay = .init(until: at(160), since: at(time), isNetwork: true)
+        job.avoidance = .init(node: "a", bootID: "boot", since: at(time).nanoseconds, until: at(160).nanoseconds)
+        job.counters.networkFailures = networkFailures
+    }
+
+    /// The failure of one node's network delays the job there, and elsewhere for a moment.
+    @Test func otherNodesTakeTheJobOver() {
+        let whole = [WaitReason.backoff(.seconds(60), isNetwork: true, error: nil)]
+        let cases: [(here: String?, failures: Int, wanted: [WaitReason])] = [
+            ("a", 1, whole), (nil, 1, whole), ("b", 1, [.turn]), ("b", 9, [.backoff(.seconds(4), isNetwork: true, error: nil)]),
         ]
-        for (bound, here, wanted) in cases {
-            let standing = standing { standing in
-                standing.job.softDelay = .init(until: at(105), since: at(99), isNetwork: true)
-                standing.boundNode = bound
-            }
-            #expect(WaitReason.reasons(for: standing, seenBy: outlook(), on: here) == wanted)
+        for (here, failures, wanted) in cases {
+            let explanation = explanation { fail(&$0.job, at: 99, networkFailures: failures) }
+            #expect(WaitReason.reasons(for: explanation, seenBy: outlook(), on: here) == wanted)
             let visitors: [WaitReason] = wanted == [.turn] ? [.otherWorker] : wanted
-            #expect(WaitReason.reasons(for: standing, seenBy: nil, on: here) == visitors)
+            #expect(WaitReason.reasons(for: explanation, seenBy: nil, on: here) == visitors)
         }
     }
 
     @Test func numbersComeWithTheWords() {
-        let blocker = JobStanding.Blocker(id: Self.other, state: .available, key: .serial)
+        let blocker = JobExplanation.Blocker(id: Self.other, state: .available, key: .serial)
         let job = PendingDurableJob(
-            standing { standing in
-                (standing.blockers, standing.job.notBefore, standing.job.hardUntil) = ([blocker], at(110), at(130))
+            explanation { explanation in
+                (explanation.blockers, explanation.job.notBefore, explanation.job.hardUntil) = ([blocker], at(110), at(130))
             }, seenBy: outlook())
         #expect(job.reasons.map(\.kind) == [.blocked, .notDue, .serverDelay])
         #expect(job.reasons.map(\.delay) == [nil, .seconds(10), .seconds(30)])
@@ -249,9 +251,9 @@ import Testing
 
     @Test func endedJobsHaveAStateInstead() {
         func reason(_ change: (inout DurableJob) -> Void) -> String {
-            let ended = standing { standing in
-                change(&standing.job)
-                standing.isStarted = true
+            let ended = explanation { explanation in
+                change(&explanation.job)
+                explanation.isStarted = true
             }
             return PendingDurableJob(ended, seenBy: nil).reason
         }

@@ -1,11 +1,12 @@
 import FoundationEssentials
 import Glibc
 import ReachabilityTesting
-import ReachableJobs
 import ReachableRetry
 import Testing
 
-/// A random history of calls to a store and to the oracle; it stops at the first difference.
+@testable import ReachableJobs
+
+/// A random history of calls to a store and to a ``MemoryStoreState``; it stops at the first difference.
 struct StoreHistory {
     /// A store, and the means to act on its surroundings.
     struct Subject: Sendable {
@@ -15,24 +16,28 @@ struct StoreHistory {
         var notice: @Sendable () async throws -> Void
         var crash: @Sendable (WorkerID) async throws -> Void
         var reboot: @Sendable () async throws -> Void
-        /// True for a store whose positions have gaps, that has a wall clock of its own, and that keeps past delays.
-        var hasOwnNumbers = false
     }
 
-    static let date = Date(timeIntervalSince1970: 1_800_000_000)
+    private static let date = Date(timeIntervalSince1970: 1_800_000_000)
 
     private var generator: SeededGenerator
     private let subject: Subject
     private var store: any JobStore { subject.store }
-    private var oracle = StoreOracle(date: date)
-    private var tickets: [(ticket: JobTicket, worker: WorkerID)] = []
+    private var oracle = MemoryStoreState()
+    /// The time since the beginning.
+    private var time = Duration.zero
+    /// The numbers of the workers, in both.
+    private var workers: [(found: WorkerID, wanted: WorkerID)] = []
+    /// The lanes that were ever there, in both.
+    private var lanes: [(found: Lane.ID, wanted: Lane.ID)] = []
+    private var tickets: [(found: JobTicket, wanted: JobTicket, worker: (found: WorkerID, wanted: WorkerID))] = []
     private var pushed: [NewJob] = []
     private(set) var calls: [String] = []
 
     init(seed: UInt64, _ subject: Subject) {
         generator = SeededGenerator(seed: seed)
         self.subject = subject
-        oracle.mayTellEarly = subject.hasOwnNumbers
+        advance()
     }
 
     /// STORE_SEEDS is the number of histories, STORE_SEED the first one.
@@ -54,37 +59,38 @@ struct StoreHistory {
     }
 
     /// Makes random calls; returns the first difference.
-    mutating func run(_ count: Int) async throws -> String? {
+    private mutating func run(_ count: Int) async throws -> String? {
         for _ in 0..<count {
             if let flaw = try await step() { return flaw }
-            let (found, wanted) = (try await store.find(JobFilter()).map(renumbered), oracle.durable.map(withoutPastDelays))
-            if let (found, wanted) = zip(found, wanted).first(where: { $0 != $1 }) { return "found \(found)\nwanted \(wanted)" }
-            if found.count != wanted.count { return "found \(found.count) jobs, wanted \(wanted.count)" }
-            if calls.count % 4 == 0, let flaw = try await explain(found.map(\.id)) { return flaw }
-            if calls.count % 4 == 1, let flaw = try await listWorkers() { return flaw }
+            oracle.hint = false
+            let jobs = try await store.find(JobFilter())
+            if let flaw = compare(renumbered(jobs), renumbered(oracle.find(JobFilter()))) { return flaw }
+            switch calls.count % 4 {
+            case 0:
+                let (found, wanted) = (try await store.explain(jobs.map(\.id)), oracle.explain(jobs.map(\.id)))
+                if let flaw = compare(found.map(renumbered), wanted.map(renumbered)) { return flaw }
+            case 1:
+                let (found, wanted) = (try await store.workers(of: nil), oracle.registeredWorkers(of: nil))
+                if let flaw = compare(found.map { renumbered($0) }, wanted.map { renumbered($0) }) { return flaw }
+            case 2:
+                for queue in ["q", "other"] {
+                    let (found, wanted) = (try await store.count(queue: queue), oracle.count(queue: queue))
+                    if let flaw = compare(found.map(undated), wanted.map(undated)) { return flaw }
+                }
+            default: break
+            }
         }
         return nil
     }
 
-    private func explain(_ ids: [DurableJobID]) async throws -> String? {
-        let wanted = oracle.standings.map { standing in
-            var standing = standing
-            standing.job = withoutPastDelays(standing.job)
-            return standing
-        }
-        let found = try await store.explain(ids).map(renumbered)
-        if let (found, wanted) = zip(found, wanted).first(where: { $0 != $1 }) { return "found \(found as Any)\nwanted \(wanted)" }
-        return found.count == wanted.count ? nil : "explain gave \(found.count) answers for \(wanted.count) jobs"
+    /// Returns the first difference of two answers.
+    private func compare<Value: Equatable>(_ found: [Value], _ wanted: [Value]) -> String? {
+        if let (found, wanted) = zip(found, wanted).first(where: { $0 != $1 }) { return "found \(found)\nwanted \(wanted)" }
+        return found.count == wanted.count ? nil : "found \(found.count), wanted \(wanted.count): \(found)\n\(wanted)"
     }
 
-    private func listWorkers() async throws -> String? {
-        let (listed, wanted) = (try await store.workers(of: nil), oracle.registeredWorkers)
-        let found = listed.map { worker in
-            var worker = worker
-            (worker.host, worker.process) = (nil, nil)
-            return worker
-        }
-        return found == wanted ? nil : "found the workers \(found)\nwanted \(wanted)"
+    private func compare<Value: Equatable>(_ found: Value, _ wanted: Value, _ what: String) -> String? {
+        found == wanted ? nil : "\(what) gave \(found)\nwanted \(wanted)"
     }
 
     private mutating func step() async throws -> String? {
@@ -97,54 +103,72 @@ struct StoreHistory {
         case 71..<75: return try await cancel()
         case 75..<79: return try await retry()
         case 79..<81: return try await pause()
-        case 81..<91: return try await pass()
-        case 91..<95: return try await changeWorkers()
-        case 95..<97: return try await extend()
+        case 81..<90: return try await pass()
+        case 90..<94: return try await changeWorkers()
+        case 94..<96: return try await extend()
+        case 96..<97: return try await endBackoff()
+        case 97..<98: return try await expire()
         default: return try await prune()
         }
     }
 
-    /// Returns a job with the oracle's number and dates, for a store that has its own.
-    private func renumbered(_ job: DurableJob) -> DurableJob {
-        guard subject.hasOwnNumbers, let known = oracle.jobs.first(where: { $0.job.id == job.id })?.job else { return job }
-        var job = job
-        (job.position, job.created) = (known.position, known.created)
-        job.finished = job.finished.map { _ in Self.date }
-        return withoutPastDelays(job)
+    /// Moves the oracle to the present.
+    private mutating func advance() {
+        let now = StoreInstant(nanoseconds: time.nanoseconds)
+        oracle.advance(to: now, leaseTime: now, nodeTime: store.nodeTime, date: Self.date)
     }
 
-    /// Returns a job without the delays that delay nothing: whether a store keeps them is its own business.
-    private func withoutPastDelays(_ job: DurableJob) -> DurableJob {
-        guard subject.hasOwnNumbers else { return job }
+    // MARK: - Numbers
+
+    /// Returns jobs with places for positions, and without the times and identities that each store has its own of.
+    private func renumbered(_ jobs: [DurableJob]) -> [DurableJob] {
+        jobs.enumerated().map { index, job in
+            var job = renumbered(job)
+            job.position = Int64(index)
+            return job
+        }
+    }
+
+    private func renumbered(_ job: DurableJob) -> DurableJob {
         var job = job
-        if job.state.isFinal { (job.softDelay, job.hardUntil) = (nil, nil) }
-        if let delay = job.softDelay, delay.until <= delay.since { job.softDelay = nil }
+        (job.created, job.finished) = (Self.date, job.finished.map { _ in Self.date })
+        job.avoidance?.bootID = ""
         return job
     }
 
-    private func renumbered(_ standing: JobStanding?) -> JobStanding? {
-        guard var standing else { return nil }
-        standing.job = renumbered(standing.job)
-        return standing
+    private func renumbered(_ explanation: JobExplanation?) -> JobExplanation? {
+        guard var explanation else { return nil }
+        explanation.job = renumbered(explanation.job)
+        explanation.job.position = 0
+        explanation.worker = explanation.worker.flatMap { id in workers.first { $0.found == id }?.wanted ?? id }
+        return explanation
+    }
+
+    private func renumbered(_ worker: RegisteredWorker) -> RegisteredWorker {
+        var worker = worker
+        worker.id = workers.first { $0.found == worker.id }?.wanted ?? worker.id
+        (worker.host, worker.process) = (nil, nil)
+        return worker
+    }
+
+    private func undated(_ count: JobCount) -> JobCount {
+        var count = count
+        count.oldest = Self.date
+        return count
     }
 
     // MARK: - Calls
 
     private mutating func push() async throws -> String? {
         var jobs = (0..<Int.random(in: 1...3, using: &generator)).map { _ in newJob() }
-        if chance(5), let old = pushed.randomElement(using: &generator), oracle.jobs.contains(where: { $0.job.id == old.id }) {
-            // A repeated push is kept.
-            let receipts = try await store.push([old], limit: nil)
-            return receipts == [PushReceipt(id: old.id, outcome: .kept)] ? nil : "a repeated push gave \(receipts)"
-        }
-        if chance(20) { jobs = [jobs[0]] }
-        let limit = chance(20) ? Int.random(in: 1...12, using: &generator) : nil
+        if chance(5), let old = pushed.randomElement(using: &generator) { jobs[0] = old }
+        let limit = chance(20) ? Int.random(in: -1...12, using: &generator) : nil
         calls.append("push \(jobs.map { ($0.kind, $0.unique as Any, $0.serialKey as Any) }), limit \(limit as Any)")
-        let wanted = oracle.push(jobs, limit: limit)
+        let wanted = try? oracle.push(jobs, limit: limit)
         let found = try? await store.push(jobs, limit: limit)
         try await subject.notice()
         if found != nil { pushed += jobs }
-        return found == wanted ? nil : "receipts \(found as Any), wanted \(wanted as Any)"
+        return compare(found, wanted, "push")
     }
 
     private mutating func newJob() -> NewJob {
@@ -159,111 +183,141 @@ struct StoreHistory {
         if chance(10) { job.timeLimit = duration() }
         if chance(30) { job.serialKey = pick(["s", "t"]) }
         if chance(30) { job.unique = pick([.keep("u"), .replace("u"), .append("u"), .replace("v")]) }
-        job.continuesAfterFailure = chance(30)
+        (job.continuesAfterFailure, job.isRepeatable) = (chance(30), chance(70))
         return job
     }
 
     private mutating func claim() async throws -> String? {
-        guard let worker = anyWorker() else { return nil }
-        var lanes: [ClaimRequest.Open] = []
-        for entry in oracle.lanes where chance(80) {
-            let edge =
-                chance(40) ? StoreInstant(nanoseconds: .random(in: 0...max(1, oracle.now.nanoseconds + 1), using: &generator)) : nil
-            lanes.append(
-                .init(lane: entry.lane.id, limit: chance(70) ? .max : Int.random(in: 0...2, using: &generator), edge: edge))
+        guard let worker = workers.randomElement(using: &generator) else { return nil }
+        // The lanes that the worker's queue has now, in both.
+        let all = ClaimRequest(worker: worker.found, limit: 0, lanes: [], lastKnownLane: 0)
+        var mirrored = all
+        mirrored.worker = worker.wanted
+        guard let there = try? await store.claim(all), let wantedThere = oracle.claim(mirrored) else {
+            return "worker \(worker) has no lease"
         }
-        if chance(20) { lanes.append(.init(lane: Lane.ID.random(in: 1...oracle.lastLane + 1, using: &generator))) }
-        if chance(5), let first = lanes.first { lanes.append(first) }
-        let request = ClaimRequest(
-            worker: worker, limit: Int.random(in: 0...4, using: &generator), lanes: lanes.shuffled(using: &generator),
-            lastKnownLane: Lane.ID.random(in: 0...oracle.lastLane, using: &generator))
-        var answer = try? await store.claim(request)
-        if let jobs = answer?.jobs { answer?.jobs = jobs.map { .init(job: renumbered($0.job), claim: $0.claim) } }
-        calls.append("claim \(request) -> \(answer?.jobs.map(\.job.position) ?? [])")
-        tickets += (answer?.jobs ?? []).map { ($0.ticket, worker) }
-        if let answer, answer.now != oracle.now { return "the time is \(answer.now), wanted \(oracle.now)" }
-        return oracle.claim(request, answer)
+        func anonymous(_ lanes: [Lane]) -> [Lane] {
+            lanes.map { Lane(id: 0, kind: $0.kind, version: $0.version, scope: $0.scope, destination: $0.destination) }
+        }
+        if let flaw = compare(anonymous(there.newLanes), anonymous(wantedThere.newLanes), "the lanes") { return flaw }
+        for (found, wanted) in zip(there.newLanes, wantedThere.newLanes) where !lanes.contains(where: { $0.found == found.id }) {
+            lanes.append((found.id, wanted.id))
+        }
+        var named: [(found: Lane.ID, wanted: Lane.ID)] = lanes.filter { _ in chance(80) }.shuffled(using: &generator)
+        if chance(5), let first = named.first { named.append(first) }
+        let limits = named.map { _ in chance(70) ? Int.max : Int.random(in: 0...2, using: &generator) }
+        let edges = named.map { _ in chance(40) ? Int64.random(in: 0...max(1, store.nodeTime + 1), using: &generator) : .min }
+        let limit = Int.random(in: 0...4, using: &generator)
+        func request(_ worker: WorkerID, _ ids: [Lane.ID]) -> ClaimRequest {
+            let open = ids.indices.map { ClaimRequest.Open(lane: ids[$0], limit: limits[$0], edge: edges[$0]) }
+            return ClaimRequest(worker: worker, limit: limit, lanes: open, lastKnownLane: Lane.ID.max)
+        }
+        let found = try await store.claim(request(worker.found, named.map(\.found)))
+        guard let wanted = oracle.claim(request(worker.wanted, named.map(\.wanted))) else { return "the oracle claimed nothing" }
+        calls.append("claim \(request(worker.wanted, named.map(\.wanted))) -> \(wanted.jobs.map(\.job.position))")
+        tickets += zip(found.jobs, wanted.jobs).map { ($0.ticket, $1.ticket, worker) }
+        let gone = Set(lanes.filter { found.goneLanes.contains($0.found) }.map(\.wanted))
+        return compare(found.now, wanted.now, "the time")
+            ?? compare(renumbered(found.jobs.map(\.job)), renumbered(wanted.jobs.map(\.job)))
+            ?? compare(found.isPaused, wanted.isPaused, "`isPaused`") ?? compare(found.hasMore, wanted.hasMore, "`hasMore`")
+            ?? compare(gone, wanted.goneLanes, "`goneLanes`")
+            ?? (found.hasMore ? nil : compare(found.nextDue, wanted.nextDue, "`nextDue`"))
     }
 
     private mutating func start() async throws -> String? {
-        guard let (ticket, worker) = anyTicket() else { return nil }
-        calls.append("start \(ticket)")
-        let (found, wanted) = (try await store.start([ticket], by: worker), oracle.start(ticket, worker))
-        return found == [wanted] ? nil : "start gave \(found)"
+        guard let (found, wanted, worker) = anyTicket() else { return nil }
+        calls.append("start \(wanted)")
+        return compare(
+            try await store.start([found], by: worker.found), [oracle.start(wanted, by: worker.wanted)], "start")
     }
 
     private mutating func finish() async throws -> String? {
-        guard let (ticket, worker) = anyTicket() else { return nil }
+        guard let (found, wanted, worker) = anyTicket() else { return nil }
         let isNetwork = chance(60)
         let outcome: AttemptResult.Outcome = pick([
             .succeeded, .succeeded, .cancelled, .failed(reason: "attempts"),
             .again(soft: duration(), isNetwork: isNetwork, hard: nil), .again(soft: .zero, isNetwork: isNetwork, hard: nil),
-            .again(soft: duration(), isNetwork: isNetwork, hard: duration()), .undecodable,
+            .again(soft: duration(), isNetwork: isNetwork, hard: duration()),
         ])
-        var counters = oracle.jobs.first { $0.job.id == ticket.id }?.job.counters ?? .init()
+        var counters = oracle.find(JobFilter(ids: [wanted.id])).first?.counters ?? .init()
+        counters.networkFailures += isNetwork ? 1 : 0
         (counters.charged, counters.crashes) = (counters.charged + 1, 77)
-        let result = AttemptResult(
-            ticket, outcome, counters: counters, error: chance(50) ? "broken" : nil, holdsDestination: chance(10) ? duration() : nil
-        )
+        var result = AttemptResult(
+            wanted, outcome, counters: counters, error: chance(50) ? "broken" : nil,
+            holdsDestination: chance(10) ? duration() : nil, time: chance(30) ? oracle.now.advanced(by: .zero - duration()) : nil)
         calls.append("finish \(result)")
-        let (found, wanted) = (try await store.finish([result], by: worker), oracle.finish(result, worker))
-        return found == [wanted] ? nil : "finish gave \(found), wanted \(wanted)"
+        let expected = oracle.finish(result, by: worker.wanted)
+        result.ticket = found
+        return compare(try await store.finish([result], by: worker.found), [expected], "finish")
     }
 
     private mutating func giveBack() async throws -> String? {
-        guard let (ticket, worker) = anyTicket() else { return nil }
-        calls.append("giveBack \(ticket)")
-        let found = try await store.giveBack([ticket], by: worker)
-        var wanted = FinishOutcome.refused
-        if let index = oracle.index(of: ticket, worker) {
-            oracle.free(index)
-            wanted = oracle.jobs[index].job.state == .cancelled ? .cancelled : .recorded
-        }
-        return found == [wanted] ? nil : "giveBack gave \(found), wanted \(wanted)"
+        guard let (found, wanted, worker) = anyTicket() else { return nil }
+        calls.append("giveBack \(wanted)")
+        return compare(
+            try await store.giveBack([found], by: worker.found), [oracle.giveBack(wanted, by: worker.wanted)], "giveBack")
     }
 
     private mutating func cancel() async throws -> String? {
-        let id = anyJob()
-        calls.append("cancel \(id)")
-        let (found, wanted) = (try await store.cancel([id]), oracle.cancel(id))
-        return found == [wanted] ? nil : "cancel gave \(found), wanted \(wanted)"
+        let ids = [anyJob(), anyJob()]
+        calls.append("cancel \(ids)")
+        return compare(try await store.cancel(ids), ids.map { oracle.cancel($0) }, "cancel")
     }
 
     private mutating func retry() async throws -> String? {
+        let (ids, limit) = ([anyJob(), anyJob()], chance(20) ? Int.random(in: 0...12, using: &generator) : nil)
+        calls.append("retry \(ids), limit \(limit as Any)")
+        let wanted = try? oracle.retry(ids, limit: limit)
+        return compare(try? await store.retry(ids, limit: limit), wanted, "retry")
+    }
+
+    private mutating func endBackoff() async throws -> String? {
         let id = anyJob()
-        calls.append("retry \(id)")
-        let (found, wanted) = (try await store.retry([id]), oracle.retry(id))
-        return found == [wanted] ? nil : "retry gave \(found)"
+        calls.append("endBackoff \(id)")
+        return compare(try await store.endBackoff([id]), [oracle.endBackoff(id)], "endBackoff")
     }
 
     private mutating func pause() async throws -> String? {
         let (queue, isPaused) = (pick(["q", "other"]), chance(40))
         calls.append("setPaused \(isPaused) \(queue)")
         try await store.setPaused(isPaused, queue: queue)
-        if isPaused {
-            oracle.paused.insert(queue)
-            for (id, worker) in oracle.workers where worker.queue == queue { oracle.workers[id]?.lanes = [] }
-        } else {
-            oracle.paused.remove(queue)
-        }
+        oracle.setPaused(isPaused, queue: queue)
         return nil
     }
 
+    private mutating func expire() async throws -> String? {
+        let (queue, limit) = (pick(["q", "other"]), Int.random(in: 0...2, using: &generator))
+        calls.append("expire \(queue) \(limit)")
+        let (found, wanted) = (
+            try await store.expire(queue: queue, limit: limit), oracle.expire(queue: queue, limit: limit)
+        )
+        return compare(renumbered(found.jobs), renumbered(wanted.jobs)) ?? compare(found.next, wanted.next, "`next`")
+            ?? compare(found.hasMore, wanted.hasMore, "`hasMore` of expire")
+    }
+
     private mutating func pass() async throws -> String? {
-        // Long spans with heartbeats, for ageing; short ones without, for leases.
-        let (step, count) = chance(30) ? (Duration.seconds(29), 60) : (duration(), 1)
+        // Long spans with heartbeats, for bulk jobs; short ones without, for leases.
+        let (step, count) = chance(30) ? (Duration.seconds(29), 60) : (chance(50) ? .milliseconds(700) : duration(), 1)
         calls.append("pass \(step) \(count) times")
         for _ in 0..<count {
             try await subject.passTime(step)
-            oracle.advance(to: oracle.now.advanced(by: step))
+            time += step
+            advance()
             try await subject.notice()
             guard count > 1 else { continue }
-            for id in oracle.workers.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
-                oracle.workers[id]?.leaseEnd = oracle.now.advanced(by: StoreLease.duration)
-                _ = try await store.extend(id)
+            for worker in workers {
+                _ = try? await store.extend(worker.found)
+                _ = oracle.extend(worker.wanted)
             }
         }
+        forgetEnded()
         return nil
+    }
+
+    /// Forgets the workers that have ended.
+    private mutating func forgetEnded() {
+        let there = Set(oracle.registeredWorkers(of: nil).map(\.id))
+        workers.removeAll { !there.contains($0.wanted) }
     }
 
     private mutating func changeWorkers() async throws -> String? {
@@ -271,29 +325,26 @@ struct StoreHistory {
         calls.append("workers \(choice)")
         if choice == 0 {
             try await subject.reboot()
-            for id in oracle.workers.keys { oracle.end(id, isCrash: false) }
-        } else if choice < 4, let id = anyWorker() {
-            if choice == 1 { try await subject.crash(id) } else { try await store.unregister(id) }
-            oracle.end(id, isCrash: choice == 1, isOrderly: choice != 1)
+            advance()
+            oracle.reboot()
+        } else if choice < 4, let worker = workers.randomElement(using: &generator) {
+            if choice == 1 { try await subject.crash(worker.found) } else { try await store.unregister(worker.found) }
+            oracle.end(worker.wanted, choice == 1 ? .crashed : .unregistered)
         } else {
-            let queue = chance(80) ? "q" : "other"
-            let node = chance(70) ? "n" : "m"
+            let (queue, node) = (chance(80) ? "q" : "other", chance(70) ? "n" : "m")
             let id = try await store.register(queue: queue, node: node)
-            if oracle.workers[id] != nil { return "\(id) was given twice" }
-            oracle.workers[id] = .init(queue: queue, node: node, leaseEnd: oracle.now.advanced(by: StoreLease.duration))
+            if workers.contains(where: { $0.found == id }) { return "\(id) was given twice" }
+            workers.append((id, oracle.register(queue: queue, node: node)))
         }
+        forgetEnded()
         return nil
     }
 
     private mutating func extend() async throws -> String? {
-        let id = anyWorker() ?? WorkerID(rawValue: 1)
-        calls.append("extend \(id)")
-        let found = try? await store.extend(id)
-        guard oracle.workers[id] != nil else { return found == nil ? nil : "an unknown worker was extended" }
-        oracle.workers[id]?.leaseEnd = oracle.now.advanced(by: StoreLease.duration)
-        let asked = oracle.jobs.filter { $0.worker == id && $0.job.isCancelRequested }
-        let wanted = asked.map { JobTicket(id: $0.job.id, claim: $0.claim) }
-        return found?.cancelled == wanted ? nil : "extend told \(found as Any), wanted \(wanted)"
+        guard let worker = workers.randomElement(using: &generator) else { return nil }
+        calls.append("extend \(worker.wanted)")
+        let (found, wanted) = (try await store.extend(worker.found), oracle.extend(worker.wanted))
+        return compare(found.cancelled.map(\.id), wanted?.cancelled.map(\.id), "extend")
     }
 
     private mutating func prune() async throws -> String? {
@@ -305,13 +356,11 @@ struct StoreHistory {
         let deleted = Set(before).subtracting(try await store.find(JobFilter()).map(\.id))
         let prunable = oracle.prunable(retention)
         if !deleted.isSubset(of: prunable) { return "prune deleted \(deleted.subtracting(prunable).count) jobs that must stay" }
-        if count != deleted.count || count > limit { return "prune told \(count) and deleted \(deleted.count)" }
-        if count < min(limit, prunable.count) {
-            let left = oracle.jobs.filter { prunable.contains($0.job.id) && !deleted.contains($0.job.id) }
-            return "prune deleted \(count) of \(limit) jobs at \(oracle.now) and left \(left)"
+        if count != deleted.count || count != min(limit, prunable.count) {
+            return "prune told \(count) and deleted \(deleted.count) of \(prunable.count) within \(limit)"
         }
-        oracle.jobs.removeAll { deleted.contains($0.job.id) }
-        if limit > 0 { oracle.pruneLanes() }
+        // Which ones go first is the store's choice.
+        if limit > 0 { oracle.delete(deleted) }
         return nil
     }
 
@@ -323,18 +372,16 @@ struct StoreHistory {
 
     private mutating func duration() -> Duration { .seconds(Int.random(in: 1...25, using: &generator)) }
 
-    private mutating func anyWorker() -> WorkerID? {
-        oracle.workers.keys.sorted { $0.rawValue < $1.rawValue }.randomElement(using: &generator)
-    }
-
-    private mutating func anyTicket() -> (JobTicket, WorkerID)? {
+    private mutating func anyTicket() -> (found: JobTicket, wanted: JobTicket, worker: (found: WorkerID, wanted: WorkerID))? {
         if tickets.count > 12 { tickets.removeFirst(tickets.count - 12) }
-        guard let (ticket, worker) = tickets.randomElement(using: &generator) else { return nil }
-        return chance(95) ? (ticket, worker) : (ticket, WorkerID(rawValue: worker.rawValue + 1))
+        guard var ticket = tickets.randomElement(using: &generator) else { return nil }
+        // Another worker's claim is refused.
+        if chance(5), let other = workers.randomElement(using: &generator) { ticket.worker = other }
+        return ticket
     }
 
     private mutating func anyJob() -> DurableJobID {
-        oracle.jobs.randomElement(using: &generator)?.job.id ?? DurableJobID()
+        oracle.find(JobFilter()).randomElement(using: &generator)?.id ?? DurableJobID()
     }
 }
 

@@ -1,7 +1,7 @@
 /// Everything that a worker writes to its store and reads from it in one go.
 ///
 /// The parts are separate transactions in this order. If one fails, the rest is left out.
-struct StoreTurn: Hashable, Sendable {
+struct StoreBatch: Hashable, Sendable {
     /// The changes of claimed jobs.
     struct Writes: Hashable, Sendable {
         var results: [AttemptResult] = []
@@ -25,8 +25,9 @@ struct StoreTurn: Hashable, Sendable {
         var cancelled: [JobTicket] = []
         var expired: ExpiredJobs?
         var claims: Claims?
-        /// The number of deleted jobs.
+        /// The number of deleted jobs; `nil` if they could not be deleted.
         var pruned: Int?
+        var pruneError: JobStoreError?
         var isUnregistered = false
     }
 
@@ -47,8 +48,8 @@ struct StoreTurn: Hashable, Sendable {
     var isNeeded: Bool { registers || unregisters || prunes || extends || looks || expires || claim != nil || !writes.isEmpty }
 }
 
-extension StoreTurn {
-    /// Carries the turn out; returns the answers up to the first failure, and the failure.
+extension StoreBatch {
+    /// Carries the batch out; returns the answers up to the first failure, and the failure.
     func run(
         on store: any JobStore, queue: String, node: String, retention: Retention
     ) async -> (Reply, JobStoreError?) {
@@ -86,7 +87,14 @@ extension StoreTurn {
         reply.hasLooked = true
         if expires { reply.expired = try await store.expire(queue: queue, limit: Self.expiryBatch) }
         if let claim { reply.claims = try await store.claim(claim) }
-        if prunes { reply.pruned = try await store.prune(retention, limit: Self.pruneBatch) }
+        if prunes {
+            // It can wait, and claims must not wait for it.
+            do throws(JobStoreError) {
+                reply.pruned = try await store.prune(retention, limit: Self.pruneBatch)
+            } catch {
+                reply.pruneError = error
+            }
+        }
         if unregisters {
             try await store.unregister(worker)
             reply.isUnregistered = true
@@ -99,13 +107,13 @@ extension StoreTurn {
     static let pruneBatch = 1000
 }
 
-extension StoreTurn.Reply {
+extension StoreBatch.Reply {
     fileprivate mutating func note(_ outcomes: [FinishOutcome], of tickets: [JobTicket]) {
         for (outcome, ticket) in zip(outcomes, tickets) where outcome == .cancelled { cancelledAtEnd.insert(ticket) }
     }
 }
 
-extension StoreTurn {
+extension StoreBatch {
     /// The results that the store has, in the place of which a requested cancellation may be.
     func writtenResults(_ reply: Reply) -> [AttemptResult] {
         var written = zip(writes.results, reply.results ?? []).filter(\.1).map(\.0)

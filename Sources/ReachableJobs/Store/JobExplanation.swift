@@ -1,11 +1,11 @@
 /// The part that a store knows of why a job does not run: the answer of ``JobStore/explain(_:)``.
 ///
 /// It is one moment's view. What only a worker knows, such as the network and the registered kinds, is not in it.
-public struct JobStanding: Hashable, Sendable, Identifiable {
+package struct JobExplanation: Hashable, Sendable, Identifiable {
     /// Another job with one of the job's keys, which has to end or to be released first.
-    public struct Blocker: Hashable, Sendable {
+    package struct Blocker: Hashable, Sendable {
         /// The key that both jobs have.
-        public enum Key: String, Hashable, Sendable {
+        package enum Key: String, Hashable, Sendable {
             /// ``DurableJob/serialKey``.
             case serial
             /// ``DurableJob/uniqueKey``.
@@ -13,48 +13,42 @@ public struct JobStanding: Hashable, Sendable, Identifiable {
         }
 
         /// The other job.
-        public var id: DurableJobID
+        package var id: DurableJobID
         /// The state of the other job; `failed` if it failed for good, and blocks until it is retried or cancelled.
-        public var state: DurableJob.State
+        package var state: DurableJob.State
         /// The key.
-        public var key: Key
+        package var key: Key
 
         /// Creates a blocker.
-        public init(id: DurableJobID, state: DurableJob.State, key: Key) { (self.id, self.state, self.key) = (id, state, key) }
+        package init(id: DurableJobID, state: DurableJob.State, key: Key) { (self.id, self.state, self.key) = (id, state, key) }
     }
 
     /// The job with an empty payload: the answer is meant to be shown.
-    public var job: DurableJob
-    /// The node that the backoff of a network failure binds; `nil` if it binds all nodes, has ended, or there is none.
-    public var boundNode: String?
-    /// The workers with a valid lease that could not decode the payload, and do not claim the job again; empty unless the job is
-    /// available.
-    public var undecodableBy: Set<WorkerID>
+    package var job: DurableJob
     /// True if the job's queue is paused.
-    public var isPaused: Bool
+    package var isPaused: Bool
     /// The number of workers of the job's queue whose lease is valid.
-    public var workers: Int
+    package var workers: Int
     /// The end of a server's order for the job's destination; `nil` if there is none in the future.
-    public var holdUntil: StoreInstant?
+    package var holdUntil: StoreInstant?
     /// The first job that it waits for, of each key; empty unless the job is available.
-    public var blockers: [Blocker]
+    package var blockers: [Blocker]
     /// The worker that has claimed it; `nil` unless the job is running.
-    public var worker: WorkerID?
+    package var worker: WorkerID?
     /// True if the attempt of the present claim has started.
-    public var isStarted: Bool
+    package var isStarted: Bool
     /// The store's time.
-    public var now: StoreInstant
+    package var now: StoreInstant
 
     /// The job's identity.
-    public var id: DurableJobID { job.id }
+    package var id: DurableJobID { job.id }
 
     /// Creates an answer.
-    public init(
+    package init(
         job: DurableJob, isPaused: Bool, workers: Int, holdUntil: StoreInstant?, blockers: [Blocker], worker: WorkerID?,
-        isStarted: Bool, now: StoreInstant, boundNode: String? = nil, undecodableBy: Set<WorkerID> = []
+        isStarted: Bool, now: StoreInstant
     ) {
         (self.job, self.isPaused, self.workers, self.holdUntil) = (job, isPaused, workers, holdUntil)
         (self.blockers, self.worker, self.isStarted, self.now) = (blockers, worker, isStarted, now)
-        (self.boundNode, self.undecodableBy) = (boundNode, undecodableBy)
     }
 }
