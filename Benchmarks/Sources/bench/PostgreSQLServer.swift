@@ -49,8 +49,8 @@ struct PostgreSQLServer {
         let null = each("NULL::text")
         let push = """
             SELECT count(*) FROM reachable_push_batch(
-                ARRAY(SELECT lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
-                    || right(replace(gen_random_uuid()::text, '-', ''), 20) FROM generate_series(1, \(count))),
+                ARRAY(SELECT (lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
+                    || right(replace(gen_random_uuid()::text, '-', ''), 20))::uuid FROM generate_series(1, \(count))),
                 \(each("'default'::text")), \(each("'no-op'::text")), \(each("1::bigint")),
                 \(each("convert_to(format('{\"payload\":\"%s\",\"scope\":\"internet\"}', repeat('x', 100)), 'UTF8')")),
                 \(each("'internet'::text")), \(null), \(each("1::bigint")), \(each("NULL::bigint")), \(each("NULL::bigint")),
@@ -77,18 +77,19 @@ struct PostgreSQLServer {
 
     /// Makes the clients of pgbench workers; returns the number before their first.
     func registerClients() throws -> Int {
-        for _ in 0..<4 { _ = try ask("SELECT reachable_register('default', 'node', 'machine', 'process', 'host')") }
+        for _ in 0..<4 { _ = try ask("SELECT reachable_register('default', 'node', 'boot', 'machine', 'process', 'host')") }
         let base = Int(try number(ask("SELECT max(number) FROM reachable_workers"))) - 4
         // They know the lane.
-        _ = try ask("SELECT count(*) FROM reachable_claim(\(base + 1), 1, '{}', 0, '{}', '{}', '{}', 0)")
+        _ = try ask("SELECT count(*) FROM reachable_claim(\(base + 1), 1, '{}', 0, '{}', '{}', '{}', 0, 0)")
         return base
     }
 
     /// A script of pgbench: the statements of a worker that runs a batch of jobs.
     static let workerStatements = """
         \\set worker :client_id + 1 + :base
+        \\set call random(1, 1000000000)
         SELECT array_agg(id) AS ids, array_agg(claim) AS claims, count(*) AS n FROM reachable_claim(
-            :worker::bigint, 1, '{}', :batch::bigint, '{1}', '{1000000}', ARRAY[NULL::bigint], 1)
+            :worker::bigint, :call::bigint, '{}', :batch::bigint, '{1}', '{1000000}', '{0}', 0, 1)
             WHERE id IS NOT NULL \\gset
         SELECT count(*) FROM reachable_start(:worker::bigint, :ids::uuid[], :claims::bigint[]);
         SELECT count(*) FROM reachable_finish(:worker::bigint, :ids::uuid[], :claims::bigint[],
@@ -96,7 +97,7 @@ struct PostgreSQLServer {
             array_fill(NULL::bigint, ARRAY[:n::int]), array_fill(0::bigint, ARRAY[:n::int]), array_fill(false, ARRAY[:n::int]),
             array_fill(NULL::bigint, ARRAY[:n::int]), array_fill(NULL::bigint, ARRAY[:n::int]),
             array_fill(1::bigint, ARRAY[:n::int]), array_fill(0::bigint, ARRAY[:n::int]), array_fill(0::bigint, ARRAY[:n::int]),
-            array_fill(0::bigint, ARRAY[:n::int]), array_fill(NULL::text, ARRAY[:n::int]), false);
+            array_fill(0::bigint, ARRAY[:n::int]), array_fill(NULL::text, ARRAY[:n::int]), 0, false);
         """
 
     /// Waits until a query returns true.

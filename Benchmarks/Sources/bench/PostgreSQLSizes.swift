@@ -37,7 +37,7 @@ struct PostgreSQLSizes {
             let some = min(step, left)
             for _ in 0..<max(1, some / 10_000) { _ = try server.push(min(10_000, some)) }
             // The lease of 30 s goes on.
-            for worker in 1...4 { _ = try server.ask("SELECT count(*) FROM reachable_extend(\(base + worker))") }
+            for worker in 1...4 { _ = try server.ask("SELECT count(*) FROM reachable_extend(\(base + worker), 'machine')") }
             let script = PostgreSQLServer.workerStatements
             rates.append(
                 try server.bench(script, transactions: some / 4 / batch, variables: ["batch": batch, "base": base]) * Double(batch))
@@ -61,7 +61,7 @@ struct PostgreSQLSizes {
     /// Returns the median of the times of some claims among a thousand ready jobs, in milliseconds; each is undone.
     private func timeClaim(_ worker: Int) throws -> Double {
         _ = try server.push(1000)
-        _ = try server.ask("SELECT count(*) FROM reachable_extend(\(worker))")
+        _ = try server.ask("SELECT count(*) FROM reachable_extend(\(worker), 'machine')")
         let time = try server.ask(
             """
             CREATE FUNCTION pg_temp.time_claim() RETURNS double precision LANGUAGE plpgsql AS $$
@@ -73,7 +73,7 @@ struct PostgreSQLSizes {
                 FOR round IN -2 .. 9 LOOP
                     BEGIN
                         start := clock_timestamp();
-                        PERFORM FROM reachable_claim(\(worker), 1, '{}', 64, '{1}', '{1000000}', ARRAY[NULL::bigint], 1);
+                        PERFORM FROM reachable_claim(\(worker), 1, '{}', 64, '{1}', '{1000000}', '{0}', 0, 1);
                         IF round > 0 THEN times := times || extract(epoch FROM clock_timestamp() - start) * 1000; END IF;
                         RAISE EXCEPTION 'undone';
                     EXCEPTION WHEN raise_exception THEN NULL;

@@ -10,13 +10,11 @@ import UnixSignals
 ///
 /// - Parameter place: A file, or for a queue that machines share the connection string of PostgreSQL.
 func backupQueue(_ place: String, bus: RetryBus) throws -> JobQueue {
-    let store: any JobStore =
-        if place.hasPrefix("postgres:") {
-            PostgreSQLStore(place, bus: bus, installsTables: true)
-        } else {
-            try SQLiteStore(path: place)
-        }
-    return JobQueue(store, bus: bus)
+    if place.hasPrefix("postgres:") {
+        JobQueue(PostgreSQLStore(place, bus: bus, installsTables: true), bus: bus)
+    } else {
+        try JobQueue(SQLiteStore(path: place), bus: bus)
+    }
 }
 
 /// Makes backups while the NAS is there, until a signal ends the process.

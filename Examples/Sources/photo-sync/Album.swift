@@ -10,7 +10,7 @@ struct Album {
     private let database: DatabasePool
 
     /// Opens the database, and creates it if it is missing.
-    init(_ path: String, _ makeQueue: (any JobStore) -> JobQueue) throws {
+    init(_ path: String, _ makeQueue: (SQLiteStore) -> JobQueue) throws {
         database = try DatabasePool(path: path)
         try database.writeWithoutTransaction { db in
             // GRDB sets NORMAL, with which a power failure may undo the last commits.

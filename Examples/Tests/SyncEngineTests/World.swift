@@ -17,7 +17,7 @@ struct Program {
     /// Starts a process with a login.
     init(_ world: TestWorld, _ server: FakeServer) async {
         process = world.launch()
-        queue = JobQueue(process.store, bus: process.bus)
+        queue = process.makeQueue()
         unmetered = world.monitor.unmetered()
         // Without jitter, so that a test can name the exact time of the next attempt.
         let policy = RetryPolicy.photos.backoff(.exponential(initial: .seconds(1), maximum: .seconds(60)))

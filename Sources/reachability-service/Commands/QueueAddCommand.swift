@@ -109,9 +109,9 @@ struct QueueAddCommand: ParsableCommand {
     private func push(_ stored: QueuedCommand, to queue: JobQueue) async throws -> PushReceipt {
         let unique = name.map { name in
             switch ifNamed {
-            case .keep: NewJob.Unique.keep(name)
-            case .replace: NewJob.Unique.replace(name)
-            case .append: NewJob.Unique.append(name)
+            case .keep: JobQueue.Unique.keep(name)
+            case .replace: JobQueue.Unique.replace(name)
+            case .append: JobQueue.Unique.append(name)
             }
         }
         let options = DurableOptions(

@@ -9,15 +9,18 @@ struct JobArguments: ParsableArguments {
     @Argument(help: ArgumentHelp("The ids, or their beginnings.", valueName: "id"))
     var ids: [String]
 
-    /// Changes each job, up to the first error; the status is 1 if one was not changed.
-    func change(_ body: (JobQueue, DurableJob) async throws -> Bool) async throws -> ExitStatus {
+    /// Changes the jobs in one transaction; the status is 1 if one was not changed.
+    ///
+    /// - Parameter isDone: Tells people what happened; returns false for a job that was not changed.
+    func change<Outcome>(
+        _ body: (JobQueue, [DurableJobID]) async throws -> [Outcome], isDone: (DurableJob, Outcome) -> Bool
+    ) async throws -> ExitStatus {
         let finder = try JobFinder(store)
         // All are found before one is changed.
         var jobs: [DurableJob] = []
         for id in ids { jobs.append(try await finder.job(id)) }
-        var areDone = true
-        for job in jobs { areDone = try await body(finder.queue, job) && areDone }
-        return areDone ? .yes : .no
+        let outcomes = try await body(finder.queue, jobs.map(\.id))
+        return zip(jobs, outcomes).filter { !isDone($0, $1) }.isEmpty ? .yes : .no
     }
 }
 
@@ -31,9 +34,16 @@ struct QueueRetryCommand: ParsableCommand {
 
     func run() {
         QueueProgram.run { [self] in
-            try await jobs.change { queue, job in
-                if try await queue.retry(job.id) { return true }
-                DescriptorOutput.printMessage("\(job.id) has not failed: it is \(JobReport.name(of: job.state))")
+            try await jobs.change { queue, ids in
+                try await queue.retry(ids)
+            } isDone: { job, outcome in
+                switch outcome {
+                case .retried: return true
+                case .taken(let other):
+                    DescriptorOutput.printMessage("\(job.id) was not retried: \(other) has its name and has not ended")
+                case .notEnded:
+                    DescriptorOutput.printMessage("\(job.id) has not failed: it is \(JobReport.name(of: job.state))")
+                }
                 return false
             }
         }
@@ -50,8 +60,10 @@ struct QueueCancelCommand: ParsableCommand {
 
     func run() {
         QueueProgram.run { [self] in
-            try await jobs.change { queue, job in
-                switch try await queue.cancel(job.id) {
+            try await jobs.change { queue, ids in
+                try await queue.cancel(ids)
+            } isDone: { job, outcome in
+                switch outcome {
                 case .cancelled: return true
                 case .requested:
                     DescriptorOutput.printMessage("\(job.id) is running; its worker ends it")

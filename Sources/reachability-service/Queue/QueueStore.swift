@@ -145,7 +145,7 @@ struct QueueStore: Sendable {
     private static func onServer(_ url: String, creating isCreated: Bool, _ bus: RetryBus?) throws(QueueFailure) -> QueueStore {
         #if PostgreSQL
         let store = PostgreSQLStore(url, bus: bus, installsTables: isCreated)
-        let name = store.place.map { $0.isLetter || $0.isNumber || $0 == "." ? $0 : "-" }
+        let name = store.address.map { $0.isLetter || $0.isNumber || $0 == "." ? $0 : "-" }
         let output = try StoreOption.stateDirectory() + "/" + String(name) + ".output"
         // Of a file in it: the directory itself is made with the first output.
         createParents(of: output + "/file")
