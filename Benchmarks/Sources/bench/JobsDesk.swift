@@ -65,7 +65,7 @@ final class JobsDesk<Store: JobStore> {
 
     func claim(_ limit: Int) async throws -> Claims { try await claim(limit, from: open("kind")) }
 
-    func claimClosed(_ limit: Int, edge: StoreInstant?) async throws -> Claims {
+    func claimClosed(_ limit: Int, edge: Int64) async throws -> Claims {
         try await claim(limit, from: open("closed", edge: edge))
     }
 
@@ -82,7 +82,7 @@ final class JobsDesk<Store: JobStore> {
         return time
     }
 
-    private func open(_ kind: String, limit: Int = .max, edge: StoreInstant? = nil) -> [ClaimRequest.Open] {
+    private func open(_ kind: String, limit: Int = .max, edge: Int64 = .min) -> [ClaimRequest.Open] {
         lanes.filter { $0.kind == kind }.map { ClaimRequest.Open(lane: $0.id, limit: limit, edge: edge) }
     }
 

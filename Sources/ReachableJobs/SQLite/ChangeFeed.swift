@@ -44,7 +44,7 @@ final class ChangeFeed: Sendable {
     }
 
     private func watch() {
-        let new = FileWatcher(path: path, onEnd: { [weak self] in self?.notify() }, onChange: { [weak self] in self?.check($0) })
+        let new = FileWatcher(path: path, onEnd: { [weak self] in self?.notify() }, check: { [weak self] in self?.check($0) })
         let isUsed = watcher.withLock { watcher in
             // Another stream was faster, or this one has ended.
             guard watcher == nil, !listeners.isEmpty else { return false }
