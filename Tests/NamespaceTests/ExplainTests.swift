@@ -143,7 +143,9 @@ struct ExplainTests {
     @Test func adviceForAPartialPathWorks() async throws {
         let network = try await CabledNetwork()
         try await network.addMultipath()
-        try await network.pull(1)
+        // The first one that stands for the internet.
+        let port = try await network.port(to: "198.41.0.4")
+        try await network.pull(port)
         // The kernel announces the carrier up to a second later (net/core/link_watch.c).
         let clock = ContinuousClock()
         let start = clock.now
@@ -153,7 +155,7 @@ struct ExplainTests {
         }
         let lines = status.split(separator: "\n")
         #expect(lines.count == 3 && lines[0].hasSuffix(", some IPv4 connections fail: no carrier"), "\(status)")
-        #expect(lines[1] == "  missing: carrier on cable1: a part of the IPv4 connections goes there")
+        #expect(lines[1] == "  missing: carrier on cable\(port): a part of the IPv4 connections goes there")
         let advice = try await advice(network)
         #expect(advice.next == "sysctl net.ipv4.conf.all.ignore_routes_with_linkdown=1")
         try await Child.run(["ip", "netns", "exec", network.near.name] + advice.next.split(separator: " ").map(String.init))
@@ -161,7 +163,8 @@ struct ExplainTests {
         try await network.near.ip(
             "route del default\nroute add default nexthop via 192.0.2.1 dev cable0 nexthop via 198.51.100.1 dev cable1")
         let mended = try await Child.run([WatchCommand.path, "status", "--netns", network.near.name]).output
-        #expect(mended == "internet: satisfied via cable0, gateway 192.0.2.1, source 192.0.2.10, IPv4")
+        let block = CabledNetwork.block(1 - port)
+        #expect(mended == "internet: satisfied via cable\(1 - port), gateway \(block).1, source \(block).10, IPv4")
     }
 
     // MARK: - Caveats
@@ -210,11 +213,13 @@ struct ExplainTests {
 
     @Test func silentGatewayOfSeveralHasASetting() async throws {
         let network = try await CabledNetwork()
-        try await network.far.ip("addr add 192.0.2.1/24 dev remote0")
         try await network.addMultipath()
-        try await network.near.ip("neigh replace 198.51.100.1 dev cable1 nud failed")
+        let port = try await network.port(to: "198.41.0.4")
+        let (gateway, other) = ("\(CabledNetwork.block(port)).1", "\(CabledNetwork.block(1 - port)).1")
+        try await network.far.ip("addr add \(other)/24 dev remote\(1 - port)")
+        try await network.near.ip("neigh replace \(gateway) dev cable\(port) nud failed")
         let advice = try await advice(network)
-        #expect(advice.missing == "an answer of gateway 198.51.100.1 on cable1: a part of the IPv4 connections goes there")
+        #expect(advice.missing == "an answer of gateway \(gateway) on cable\(port): a part of the IPv4 connections goes there")
         #expect(advice.next == "sysctl net.ipv4.fib_multipath_use_neigh=1")
     }
 

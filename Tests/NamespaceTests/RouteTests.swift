@@ -343,7 +343,7 @@ struct RouteTests {
                 rule add from \(CabledNetwork.block(port)).10 lookup \(100 + port)
                 """)
         }
-        try await network.watching { watcher in
+        try await network.watching(configuration: network.multipathConfiguration()) { watcher in
             for port in [1, 0] {
                 try await network.pull(port)
                 while watcher.path.ipv4.partialReason != .noCarrier { try await watcher.next() }
@@ -358,7 +358,7 @@ struct RouteTests {
     @Test func oneWorkingNextHopIsTheInternetInPart() async throws {
         let network = try await CabledNetwork()
         try await network.addMultipath()
-        try await network.watching { watcher in
+        try await network.watching(configuration: network.multipathConfiguration()) { watcher in
             #expect(watcher.path.isSatisfied && watcher.path.ipv4.partialReason == nil)
             for port in [1, 0] {
                 try await network.pull(port)

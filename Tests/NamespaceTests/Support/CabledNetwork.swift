@@ -59,6 +59,26 @@ final class CabledNetwork: Sendable {
             """)
     }
 
+    /// Returns the port by which the kernel sends to an address: with ``addMultipath()`` by a hash whose seed it drew at its start.
+    func port(to address: String) async throws -> Int {
+        try await near.run("ip", "route", "get", address).contains("dev cable0") ? 0 : 1
+    }
+
+    /// Returns a quiet configuration in which an address of each next hop of ``addMultipath()`` stands for the internet.
+    func multipathConfiguration() async throws -> ReachabilityMonitor.Configuration {
+        var configuration = ReachabilityMonitor.Configuration.quiet
+        configuration.ipv4Representatives = [[], []]
+        for host in 1...250 {
+            let address = "203.0.113.\(host)"
+            let port = try await port(to: address)
+            if configuration.ipv4Representatives[port].isEmpty {
+                configuration.ipv4Representatives[port] = [IPAddress(address)].compactMap(\.self)
+            }
+            if !configuration.ipv4Representatives.contains([]) { break }
+        }
+        return configuration
+    }
+
     /// Adds a bridge with the first cable, an IPv4 address and a default route.
     func addBridge() async throws {
         try await near.ip(
