@@ -132,7 +132,10 @@ struct SmallDisk {
 /// Waits until the jobs of a store meet a condition.
 func waitForJobs(of store: SQLiteStore, until isMet: ([DurableJob]) -> Bool) async throws {
     var hints = store.changes().makeAsyncIterator()
-    while try await !isMet(store.find(JobFilter())) { await hints.next() }
+    while try await !isMet(store.find(JobFilter())) {
+        // The end of the stream is that of the test's time.
+        if await hints.next() == nil { throw CancellationError() }
+    }
 }
 
 /// A python process: a stranger that uses the same files.

@@ -82,7 +82,7 @@ struct SQLiteStopTests {
             #expect(first.readLine() == "begins a")
             let second = try worker()
             var hints = store.changes().makeAsyncIterator()
-            while try await store.workers(of: nil).count < 2 { await hints.next() }
+            while try await store.workers(of: nil).count < 2, await hints.next() != nil {}
             let start = ContinuousClock.now
             first.kill()
             #expect(second.readLine() == "a")
