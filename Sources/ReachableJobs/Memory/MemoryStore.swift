@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// A job store in memory, for tests and previews: its jobs end with the process.
 ///
-/// It keeps all rules of ``JobStore``. Several queues and workers of a process share one store as processes share a file. A test
+/// It keeps all rules of stores. Several queues and workers of a process share one store as processes share a file. A test
 /// can end a worker with ``crash(_:)``, and all workers with ``reboot()``. To kill a whole process of your program, use the store
 /// of a `TestWorld` of ReachabilityTesting and launch a `TestProcess`.
 ///

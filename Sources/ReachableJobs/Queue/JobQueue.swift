@@ -29,12 +29,16 @@ internal import Synchronization
 /// - ``shutdown(drain:)``
 /// ### Managing jobs
 /// - ``jobs(matching:)``
+/// - ``jobs(ids:)``
+/// - ``job(_:)``
 /// - ``pending(_:)``
 /// - ``waitingFor(_:)``
 /// - ``counts``
 /// - ``workers``
-/// - ``cancel(_:)``
-/// - ``retry(_:)``
+/// - ``cancel(_:)-(DurableJobID)``
+/// - ``cancel(_:)-([DurableJobID])``
+/// - ``retry(_:)-(DurableJobID)``
+/// - ``retry(_:)-([DurableJobID])``
 /// - ``retryNow()``
 /// - ``pause()``
 /// - ``resume()``

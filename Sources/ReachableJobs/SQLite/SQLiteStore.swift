@@ -164,17 +164,7 @@ public final class SQLiteStore: JobStore {
         try await perform(.durable) { try $0.push(jobs, limit: limit) }
     }
 
-    /// Adds jobs within a transaction of the caller's: they are stored if it is committed, and vanish if it is rolled back.
-    ///
-    /// Workers hear of them after the commit. If this method throws, the transaction is as it was before.
-    ///
-    /// - Parameters:
-    ///   - jobs: The jobs.
-    ///   - limit: The most unfinished jobs of a queue; `nil` sets no limit.
-    ///   - db: The connection of this store's writer, within a write.
-    /// - Throws: ``JobStoreError/Code/otherDatabase`` for another connection; ``JobStoreError/Code/unsynchronized`` if
-    ///   `PRAGMA synchronous` is below FULL, or below EXTRA in a database without WAL mode: GRDB sets NORMAL for databases in WAL
-    ///   mode, so set it after opening; the errors of ``push(_:limit:)``.
+    /// Adds jobs within a transaction of the caller's; see ``JobQueue/push(_:unique:in:)``.
     @discardableResult
     package func push(_ jobs: [NewJob], limit: Int? = nil, in db: Database) throws(JobStoreError) -> [PushReceipt] {
         guard ObjectIdentifier(db) == connection else {

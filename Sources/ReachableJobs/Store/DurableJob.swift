@@ -85,7 +85,7 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
     public var version: Int
     /// The encoded parameters.
     public var payload: Data
-    /// The scope to reach, in the text form of ``ScopeText``.
+    /// The scope to reach, as text such as `internet` or `host=example.org port=443`.
     public var scope: String
     /// The server or resource that the job uses.
     public var destination: String?

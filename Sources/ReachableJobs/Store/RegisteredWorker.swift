@@ -1,4 +1,4 @@
-/// A worker with a valid lease, as its store has it: the answer of ``JobStore/workers(of:)``.
+/// A worker with a valid lease, as its store has it: the answer of ``JobQueue/workers``.
 ///
 /// It is one moment's view, for people.
 public struct RegisteredWorker: Hashable, Sendable, Identifiable {
