@@ -19,7 +19,7 @@ internal import Synchronization
 ///
 /// libpq reads the connection string, a `postgres://` URL or a list of key=value, and the environment, the service file, the
 /// password file and the options of TLS as it does everywhere. One connection serves all calls. When it is lost, calls wait for up
-/// to 10 s while a job of the bus makes another one; a hint of ``changes()`` tells workers that it is there. A call that was under
+/// to 10 s while a job of the bus makes another one; workers hear that it is there. A call that was under
 /// way is repeated if its effect cannot double.
 ///
 /// Methods may be called from any task; cancelling the task does not end them early.
