@@ -27,9 +27,9 @@ extension JobQueue {
     ///   - db: The connection of the writer that the queue's ``SQLiteStore`` was made with, within a write.
     /// - Returns: The job that is there now.
     /// - Throws: ``JobStoreError/Code/otherDatabase`` if the queue's store is not in this database;
-    ///   ``JobStoreError/Code/unsynchronized`` if `PRAGMA synchronous` is below FULL, or below EXTRA in a database without WAL mode:
-    ///   GRDB sets NORMAL for databases in WAL mode, so set it after opening; the errors of ``push(_:unique:)``. After an error the
-    ///   transaction is as it was before.
+    ///   ``JobStoreError/Code/unsynchronized`` if `PRAGMA synchronous` is below FULL, or below EXTRA in a database without WAL
+    ///   mode: GRDB sets NORMAL for databases in WAL mode, so set it after opening; the errors of ``push(_:unique:)``. After an
+    ///   error the transaction is as it was before.
     @discardableResult
     public func push(
         _ parameters: some JobParameters, unique: JobQueue.Unique? = nil, in db: Database
