@@ -186,6 +186,10 @@ struct QueueWorld {
             return try tellHints()
         }
         if let id = reply.worker { workers[number].id = id }
+        // A replacement can bring an earlier job its key between its claim and its start.
+        if let job = reply.claims?.jobs.first(where: { isBehind($0.job) }) {
+            throw Broken(description: "\(job.ticket) is claimed before an earlier job with its serial key")
+        }
         note("batch of \(number)\(reply.claims.map { " claims \($0.jobs.count)" } ?? "")")
         try send(.batchEnded(reply), to: number)
         try tellHints()
@@ -433,13 +437,13 @@ struct QueueWorld {
         }
         guard let job = job(ticket.id) else { throw Broken(description: "a job is lost") }
         if cancelled.contains(ticket.id) { throw Broken(description: "a cancelled job starts") }
-        let isBehind = ids.contains { id in
-            guard let other = self.job(id), other.id != job.id, job.serialKey != nil, other.serialKey == job.serialKey else {
-                return false
+        let isBeside = workers.contains { worker in
+            worker.tasks.values.contains { other in
+                other.stage == .running && other.claimed.job.id != job.id && job.serialKey != nil
+                    && self.job(other.claimed.job.id)?.serialKey == job.serialKey && isValid(other.claimed.ticket)
             }
-            return other.position < job.position && !other.state.isFinal
         }
-        if isBehind, isValid(ticket) { throw Broken(description: "a job starts before an earlier one with its serial key") }
+        if isBeside, isValid(ticket) { throw Broken(description: "two jobs with one serial key run at the same time") }
         if !job.isRepeatable, hasUnresolvedRun(ticket.id) {
             throw Broken(description: "a job that must not be repeated runs again, and its first outcome is unknown")
         }
@@ -459,6 +463,12 @@ struct QueueWorld {
 
     /// True if the handler of a job was called, and the store has no result of it.
     func hasUnresolvedRun(_ id: DurableJobID) -> Bool { ran.contains { $0.id == id && !resolved.contains($0) } }
+
+    /// True if an earlier job with the key of this one is unfinished.
+    private func isBehind(_ job: DurableJob) -> Bool {
+        guard let key = job.serialKey else { return false }
+        return ids.contains { self.job($0).map { $0.serialKey == key && $0.position < job.position && !$0.state.isFinal } ?? false }
+    }
 
     /// True if a claim's attempt was started under a lease that has not ended.
     func isUnderLease(_ ticket: JobTicket) -> Bool { started[ticket].map { store.workers[$0] != nil } ?? false }
