@@ -7,15 +7,6 @@ internal import ReachableRetry
 /// in proportion to their number. Pure: ``advance(to:leaseTime:nodeTime:date:)`` takes the times of the operations that follow it;
 /// ``hint`` and ``released`` are for the shell. An operation that throws has changed nothing.
 struct MemoryStoreState: Sendable {
-    /// Text that is equal to another if its bytes are, as in databases; Swift's strings are equal in all forms of Unicode.
-    fileprivate struct Bytes: Hashable, Comparable {
-        let bytes: [UInt8]
-
-        init(_ text: String) { bytes = Array(text.utf8) }
-
-        static func < (left: Bytes, right: Bytes) -> Bool { left.bytes.lexicographicallyPrecedes(right.bytes) }
-    }
-
     /// The jobs that a server's order holds together.
     fileprivate struct Target: Hashable {
         var queue: Bytes

@@ -26,20 +26,6 @@ struct SQLiteTransaction {
     /// The changes of the numbers of jobs.
     private var (queueChanges, laneChanges): ([Int64: Int], [Int64: Int]) = ([:], [:])
 
-    /// Text that is equal to another if its bytes are, as in the tables; Swift's strings are equal in all forms of Unicode.
-    private struct Bytes: Hashable {
-        var text: String
-
-        init(_ text: String) { self.text = text }
-
-        static func == (left: Bytes, right: Bytes) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
-
-        func hash(into hasher: inout Hasher) {
-            var text = text
-            text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-        }
-    }
-
     private struct LaneKey: Hashable {
         var (queue, version): (Int64, Int)
         var (kind, scope, destination): (Bytes, Bytes, Bytes?)

@@ -29,3 +29,12 @@ enum StoredText {
         return (try? JSONDecoder().decode([String: String].self, from: Data(loaded(text).utf8))) ?? [:]
     }
 }
+
+/// Text that is equal to another if its bytes are, as in databases; Swift's strings are equal in all forms of Unicode.
+struct Bytes: Hashable, Comparable {
+    let bytes: [UInt8]
+
+    init(_ text: String) { bytes = Array(text.utf8) }
+
+    static func < (left: Bytes, right: Bytes) -> Bool { left.bytes.lexicographicallyPrecedes(right.bytes) }
+}
