@@ -46,11 +46,6 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
         package var since: StoreInstant
         /// True if the network caused the failure.
         package var isNetwork: Bool
-
-        /// Creates a delay.
-        package init(until: StoreInstant, since: StoreInstant, isNetwork: Bool) {
-            (self.until, self.since, self.isNetwork) = (until, since, isNetwork)
-        }
     }
 
     /// The node whose network failed, which leaves the job alone for a while.
@@ -66,11 +61,6 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
         package var since: Int64
         /// The end of the backoff.
         package var until: Int64
-
-        /// Creates an avoidance.
-        package init(node: String, bootID: String, since: Int64, until: Int64) {
-            (self.node, self.bootID, self.since, self.until) = (node, bootID, since, until)
-        }
     }
 
     /// The job's identity, which never changes.
@@ -196,8 +186,8 @@ public struct DurableJobID: Hashable, Sendable, LosslessStringConvertible, Codab
         guard text.utf8.count == 32 else { return nil }
         var (high, low): (UInt64, UInt64) = (0, 0)
         for byte in text.utf8 {
-            guard let digit = Self.digit(byte) else { return nil }
-            (high, low) = (high << 4 | low >> 60, low << 4 | digit)
+            guard let digit = Character(UnicodeScalar(byte)).hexDigitValue else { return nil }
+            (high, low) = (high << 4 | low >> 60, low << 4 | UInt64(digit))
         }
         (self.high, self.low) = (high, low)
     }
@@ -207,8 +197,8 @@ public struct DurableJobID: Hashable, Sendable, LosslessStringConvertible, Codab
         String(unsafeUninitializedCapacity: 32) { text in
             for index in 0..<16 {
                 let shift = UInt64(60 - 4 * index)
-                text.initializeElement(at: index, to: Self.character(high >> shift & 15))
-                text.initializeElement(at: index + 16, to: Self.character(low >> shift & 15))
+                text.initializeElement(at: index, to: Self.digits[Int(high >> shift & 15)])
+                text.initializeElement(at: index + 16, to: Self.digits[Int(low >> shift & 15)])
             }
             return 32
         }
@@ -229,20 +219,7 @@ public struct DurableJobID: Hashable, Sendable, LosslessStringConvertible, Codab
         try container.encode(description)
     }
 
-    /// Returns the character of a hexadecimal digit.
-    private static func character(_ digit: UInt64) -> UInt8 {
-        UInt8(digit) + (digit < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10)
-    }
-
-    /// Returns the value of a hexadecimal digit; `nil` if it is none.
-    private static func digit(_ character: UInt8) -> UInt64? {
-        switch character {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt64(character - UInt8(ascii: "0"))
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): UInt64(character - UInt8(ascii: "a")) + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): UInt64(character - UInt8(ascii: "A")) + 10
-        default: nil
-        }
-    }
+    private static let digits = Array("0123456789abcdef".utf8)
 }
 
 /// A job to be pushed.

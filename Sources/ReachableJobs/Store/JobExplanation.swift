@@ -42,13 +42,4 @@ package struct JobExplanation: Hashable, Sendable, Identifiable {
 
     /// The job's identity.
     package var id: DurableJobID { job.id }
-
-    /// Creates an answer.
-    package init(
-        job: DurableJob, isPaused: Bool, workers: Int, holdUntil: StoreInstant?, blockers: [Blocker], worker: WorkerID?,
-        isStarted: Bool, now: StoreInstant
-    ) {
-        (self.job, self.isPaused, self.workers, self.holdUntil) = (job, isPaused, workers, holdUntil)
-        (self.blockers, self.worker, self.isStarted, self.now) = (blockers, worker, isStarted, now)
-    }
 }

@@ -210,11 +210,6 @@ package struct Lane: Hashable, Sendable, Identifiable {
     package var scope: String
     /// The server or resource that they use.
     package var destination: String?
-
-    /// Creates a lane.
-    package init(id: ID, kind: String, version: Int, scope: String, destination: String?) {
-        (self.id, self.kind, self.version, self.scope, self.destination) = (id, kind, version, scope, destination)
-    }
 }
 
 /// A request for jobs.
@@ -260,9 +255,6 @@ package struct Claims: Sendable {
         /// The number of the claim, which later calls have to name.
         package var claim: Int64
 
-        /// Creates a claimed job.
-        package init(job: DurableJob, claim: Int64) { (self.job, self.claim) = (job, claim) }
-
         /// The ticket for later calls.
         package var ticket: JobTicket { JobTicket(id: job.id, claim: claim) }
     }
@@ -283,14 +275,6 @@ package struct Claims: Sendable {
     package var nextDue: StoreInstant?
     /// The store's time.
     package var now: StoreInstant
-
-    /// Creates an answer.
-    package init(
-        jobs: [Claimed], newLanes: [Lane], isPaused: Bool, hasMore: Bool, nextDue: StoreInstant?, now: StoreInstant
-    ) {
-        (self.jobs, self.newLanes, self.isPaused) = (jobs, newLanes, isPaused)
-        (self.hasMore, self.nextDue, self.now) = (hasMore, nextDue, now)
-    }
 }
 
 /// The jobs whose deadline has passed.
@@ -301,11 +285,6 @@ package struct ExpiredJobs: Sendable {
     package var next: StoreInstant?
     /// True if the limit left some whose deadline has passed.
     package var hasMore: Bool
-
-    /// Creates an answer.
-    package init(jobs: [DurableJob], next: StoreInstant?, hasMore: Bool) {
-        (self.jobs, self.next, self.hasMore) = (jobs, next, hasMore)
-    }
 }
 
 /// A claim of a job.
@@ -371,9 +350,6 @@ package enum FinishOutcome: String, Hashable, Sendable {
 package struct WorkerStatus: Hashable, Sendable {
     /// The claims whose jobs' cancellation was requested.
     package var cancelled: [JobTicket]
-
-    /// Creates an answer.
-    package init(cancelled: [JobTicket]) { self.cancelled = cancelled }
 }
 
 /// The answer to a cancellation.
@@ -446,11 +422,6 @@ public struct JobCount: Hashable, Sendable {
     public var count: Int
     /// The wall-clock time at which the oldest of them was pushed.
     public var oldest: Date
-
-    /// Creates a count.
-    public init(state: DurableJob.State, kind: String, destination: String?, count: Int, oldest: Date) {
-        (self.state, self.kind, self.destination, self.count, self.oldest) = (state, kind, destination, count, oldest)
-    }
 }
 
 /// The durations for which ended jobs are kept.

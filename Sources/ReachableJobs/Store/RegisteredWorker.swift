@@ -16,12 +16,4 @@ public struct RegisteredWorker: Hashable, Sendable, Identifiable {
     public var claims: Int
     /// The time since its last heartbeat.
     public var sinceHeartbeat: Duration
-
-    /// Creates a worker.
-    public init(
-        id: WorkerID, queue: String, node: String, host: String? = nil, process: Int? = nil, claims: Int, sinceHeartbeat: Duration
-    ) {
-        (self.id, self.queue, self.node, self.host, self.process) = (id, queue, node, host, process)
-        (self.claims, self.sinceHeartbeat) = (claims, sinceHeartbeat)
-    }
 }

@@ -1,5 +1,4 @@
-package import FoundationEssentials
-internal import Reachability
+internal import FoundationEssentials
 
 /// An instant on a store's clock, in nanoseconds since the store was created.
 ///
@@ -13,14 +12,12 @@ package struct StoreInstant: InstantProtocol, Codable, CustomStringConvertible {
 
     /// Returns the instant that lies a duration later; the sum saturates.
     package func advanced(by duration: Duration) -> StoreInstant {
-        let (sum, overflow) = nanoseconds.addingReportingOverflow(duration.nanoseconds)
-        return StoreInstant(nanoseconds: overflow ? (duration < .zero ? .min : .max) : sum)
+        StoreInstant(nanoseconds: nanoseconds.addingClamped(duration.nanoseconds))
     }
 
     /// Returns the time from this instant to another one; the difference saturates.
     package func duration(to other: StoreInstant) -> Duration {
-        let (difference, overflow) = other.nanoseconds.subtractingReportingOverflow(nanoseconds)
-        return .nanoseconds(overflow ? (other < self ? .min : .max) : difference)
+        .nanoseconds(other.nanoseconds.subtractingClamped(nanoseconds))
     }
 
     /// Returns true if an instant is earlier than another one.
@@ -35,59 +32,53 @@ extension Duration {
     package var nanoseconds: Int64 { Int64(clamping: attoseconds / 1_000_000_000) }
 }
 
+extension Int64 {
+    /// Returns the sum, clamped to the range of the type.
+    func addingClamped(_ other: Int64) -> Int64 { Int64(clamping: Int128(self) + Int128(other)) }
+
+    /// Returns the difference, clamped to the range of the type.
+    func subtractingClamped(_ other: Int64) -> Int64 { Int64(clamping: Int128(self) - Int128(other)) }
+}
+
 /// The clock of a store on one machine: boot time within a boot, wall time from one boot to the next.
 ///
 /// Pure: each reading is an argument. Within a boot only CLOCK_BOOTTIME counts, so that a step of the wall clock moves no
 /// deadline. After a reboot the clock goes on by the wall time since the newest stored reading. It stands still if the wall clock
 /// is behind that reading, or before 2020, as on a board without a battery that has not learned the time yet.
-package struct StoreClock: Hashable, Sendable, Codable {
+package struct StoreClock: Hashable, Sendable {
     /// A reading of the machine's clocks.
     package struct Reading: Hashable, Sendable {
         /// The identity of the boot (/proc/sys/kernel/random/boot_id, random(4)).
-        package var bootID: String
+        var bootID: String
         /// The nanoseconds since boot, suspension included (CLOCK_BOOTTIME, clock_gettime(2)).
-        package var boot: Int64
+        var boot: Int64
         /// The nanoseconds since 1970 on the wall clock.
-        package var wall: Int64
-
-        /// Creates a reading.
-        package init(bootID: String, boot: Int64, wall: Int64) { (self.bootID, self.boot, self.wall) = (bootID, boot, wall) }
+        var wall: Int64
 
         /// The wall-clock time as a date.
-        package var date: Date { Date(timeIntervalSince1970: Double(wall) / 1e9) }
+        var date: Date { Date(timeIntervalSince1970: Double(wall) / 1e9) }
     }
 
     /// The nanoseconds since 1970 of 2020-01-01, before which a wall clock is not believed.
     private static let earliestWall: Int64 = 1_577_836_800_000_000_000
 
     /// The newest reading, which stores keep beside the time.
-    package private(set) var bootID: String
-    package private(set) var boot: Int64
-    package private(set) var newestWall: Int64
-    package private(set) var instant: Int64
-
-    /// Creates the clock of a new store.
-    package init(_ reading: Reading) {
-        (bootID, boot, instant) = (reading.bootID, reading.boot, 0)
-        newestWall = reading.wall >= Self.earliestWall ? reading.wall : 0
-    }
-
-    /// Creates a clock from what a store has kept.
-    package init(bootID: String, boot: Int64, newestWall: Int64, instant: Int64) {
-        (self.bootID, self.boot, self.newestWall, self.instant) = (bootID, boot, newestWall, instant)
-    }
+    private(set) var bootID: String
+    private(set) var boot: Int64
+    private(set) var newestWall: Int64
+    private(set) var instant: Int64
 
     /// Moves the clock to a reading, and returns its time.
     ///
     /// Stores write the clock with their heartbeats and their durable transactions.
-    package mutating func advance(to reading: Reading) -> StoreInstant {
+    mutating func advance(to reading: Reading) -> StoreInstant {
         let isBelievable = reading.wall >= Self.earliestWall
         if reading.bootID == bootID {
-            instant = instant.advancedClamping(by: max(0, reading.boot.subtractingClamping(boot)))
+            instant = instant.addingClamped(max(0, reading.boot.subtractingClamped(boot)))
             boot = max(boot, reading.boot)
         } else {
             if isBelievable, newestWall > 0 {
-                instant = instant.advancedClamping(by: max(0, reading.wall.subtractingClamping(newestWall)))
+                instant = instant.addingClamped(max(0, reading.wall.subtractingClamped(newestWall)))
             }
             (bootID, boot) = (reading.bootID, reading.boot)
         }
@@ -96,17 +87,13 @@ package struct StoreClock: Hashable, Sendable, Codable {
     }
 
     /// True if a reading is from the boot of the newest stored one.
-    package func isSameBoot(_ reading: Reading) -> Bool { reading.bootID == bootID }
+    func isSameBoot(_ reading: Reading) -> Bool { reading.bootID == bootID }
 }
 
-extension Int64 {
-    fileprivate func advancedClamping(by other: Int64) -> Int64 {
-        let (sum, overflow) = addingReportingOverflow(other)
-        return overflow ? (other < 0 ? .min : .max) : sum
-    }
-
-    fileprivate func subtractingClamping(_ other: Int64) -> Int64 {
-        let (difference, overflow) = subtractingReportingOverflow(other)
-        return overflow ? (other < 0 ? .max : .min) : difference
+extension StoreClock {
+    /// Creates the clock of a new store.
+    init(_ reading: Reading) {
+        let wall = reading.wall >= Self.earliestWall ? reading.wall : 0
+        self.init(bootID: reading.bootID, boot: reading.boot, newestWall: wall, instant: 0)
     }
 }

@@ -1,5 +1,6 @@
-import ReachableJobs
 import Testing
+
+@testable import ReachableJobs
 
 struct StoreClockTests {
     private let second: Int64 = 1_000_000_000
