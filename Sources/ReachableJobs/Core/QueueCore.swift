@@ -1,15 +1,11 @@
 internal import ReachableRetry
 
 /// A claimed job, which is shared: a copy of all that a job has would cost more than most decisions about it.
-final class ClaimedJob: Hashable, Sendable {
+final class ClaimedJob: Sendable {
     let job: DurableJob
     let ticket: JobTicket
 
     init(_ claimed: Claims.Claimed) { (job, ticket) = (claimed.job, claimed.ticket) }
-
-    static func == (one: ClaimedJob, other: ClaimedJob) -> Bool { one.ticket == other.ticket && one.job == other.job }
-
-    func hash(into hasher: inout Hasher) { hasher.combine(ticket) }
 }
 
 /// The decisions of a worker: what to claim, when to ask the store again, what to give back.
@@ -69,14 +65,13 @@ struct QueueCore: Sendable {
         /// A job's task ended without a result: it was cancelled here, or the bus cut an attempt that must not be repeated.
         case withdrawn(JobTicket)
         case batchEnded(StoreBatch.Reply)
-        case batchFailed(JobStoreError, StoreBatch.Reply)
         /// The time of the last ``Effect/wake(at:)`` has come.
         case timer
         /// The worker ends: running attempts may end by themselves until a time.
         case shutDown(drainEnd: BusTime)
     }
 
-    enum Effect: Hashable, Sendable {
+    enum Effect: Sendable {
         case batch(StoreBatch)
         /// Runs a claimed job on the bus.
         case run(ClaimedJob)
@@ -86,6 +81,8 @@ struct QueueCore: Sendable {
         case permit(JobTicket, Bool)
         /// Begins to follow the network and the conditions of a kind and scope.
         case follow(KindScope)
+        /// Ends ``follow(_:)``: no lane is left.
+        case unfollow(KindScope)
         /// Tells a gate that more jobs for it are stored than were claimed, or that no more are.
         case backlog(Gate, Bool)
         /// Asks for ``Event/timer`` at a time, which replaces earlier ones; ``BusTime/never`` needs none.
@@ -96,15 +93,10 @@ struct QueueCore: Sendable {
         case refused(JobTicket)
         /// The store fails, or works again (`nil`).
         case storeFails(JobStoreError?)
+        /// The worker has become idle, and the caller wants it to end then: see ``idlePeriod``.
+        case idle(period: Int)
         /// The worker has ended; the jobs are those whose attempts it cut.
         case ended(cut: [DurableJobID])
-    }
-
-    enum Stage: Equatable {
-        case running
-        /// No claims; running attempts are cancelled at the time.
-        case draining(until: BusTime)
-        case ended
     }
 
     struct Held {
@@ -135,11 +127,13 @@ struct QueueCore: Sendable {
     private let readAhead: Int
     /// The most claimed jobs that wait on the bus at present.
     private(set) var ahead: Int
-    /// True if the caller ends the worker when it is idle: see ``isIdle``.
+    /// True if the caller ends the worker when it is idle.
     var endsWhenIdle = false
+    /// The number of the present period in which the worker is idle; `nil` if it is not, or needs not end then.
+    private(set) var idlePeriod: Int?
+    private var idlePeriods = 0
     private var kinds: [String: Kind] = [:]
     private(set) var lanes: [Lane] = []
-    private(set) var lastKnownLane: Lane.ID = 0
     private(set) var open: Set<KindScope> = []
     /// The times of the last edges; the beginning counts as one.
     private(set) var edges: [KindScope: BusTime] = [:]
@@ -161,8 +155,6 @@ struct QueueCore: Sendable {
     private(set) var lacksRoom = false
     /// The time at which the bus may have more room.
     private(set) var roomAt = BusTime.never
-    /// True if no lane was read since this worker was registered.
-    private(set) var isNew = true
     private(set) var held: [DurableJobID: Held] = [:]
     /// The claims of a lost lease whose tasks have not ended yet.
     private(set) var leaving: Set<JobTicket> = []
@@ -174,7 +166,9 @@ struct QueueCore: Sendable {
     private(set) var worker: WorkerID?
     /// The start of the last successful extension of the lease.
     private(set) var leaseBegan = BusTime.past
-    private(set) var stage = Stage.running
+    /// The time at which running attempts are cancelled; `nil` before the shutdown, which ends all claims.
+    private(set) var drainEnd: BusTime?
+    private(set) var hasEnded = false
     /// The changes that the next batch writes.
     private(set) var outbox = StoreBatch.Writes()
     private(set) var batch: StoreBatch?
@@ -216,14 +210,14 @@ struct QueueCore: Sendable {
     ///
     /// - Parameter room: Asked before a claim.
     mutating func handle(_ event: Event, at now: BusTime, room: AskRoom) -> [Effect] {
-        guard stage != .ended else { return [] }
+        guard !hasEnded else { return [] }
         take(event, at: now)
-        surrender(at: now)
-        drain(at: now)
+        cancelOverdue(at: now)
         giveBackWaiting(at: now)
         runLonely(at: now)
         beginBatch(at: now, room)
         endBacklogs()
+        noteIdle()
         armTimer(at: now)
         defer { effects = [] }
         return effects
@@ -261,14 +255,11 @@ struct QueueCore: Sendable {
             undecodable[ticket.id] = now + delay
             let outcome = AttemptResult.Outcome.again(soft: delay, isNetwork: false, hard: nil)
             outbox.results.append(
-                AttemptResult(ticket, outcome, counters: job.counters, error: error, time: self.storeTime(now)))
+                AttemptResult(ticket, outcome, counters: job.counters, error: error, time: storeTime(now)))
         case .withdrawn(let ticket): withdraw(ticket)
-        case .batchEnded(let reply): finishBatch(reply, nil, at: now)
-        case .batchFailed(let error, let reply): finishBatch(reply, error, at: now)
+        case .batchEnded(let reply): finishBatch(reply, at: now)
         case .shutDown(let end):
-            var end = end
-            if case .draining(let earlier) = stage { end = min(earlier, end) }
-            stage = .draining(until: end)
+            drainEnd = min(drainEnd ?? .never, end)
             for job in held.values where job.hasNotAsked { cancel(job) }
         }
     }
@@ -317,7 +308,7 @@ struct QueueCore: Sendable {
         let (job, isCut) = (held.claimed.job, held.phase == .running)
         var counters = job.counters
         if isCut { counters.started += 1 }
-        if isCut, isDraining, !held.isUnwanted { cut.append(ticket.id) }
+        if isCut, drainEnd != nil, !held.isUnwanted { cut.append(ticket.id) }
         if held.isUnwanted {
             outbox.results.append(AttemptResult(ticket, .cancelled, counters: counters))
         } else if isCut, !job.isRepeatable {
@@ -360,7 +351,7 @@ struct QueueCore: Sendable {
             }
             guard since + patience <= now else { break }
             count += 1
-            stalled[gate(of: job.claimed.job)] = now + Self.stallTime
+            stalled[job.claimed.job.gate] = now + Self.stallTime
             (lacksRoom, roomAt) = (true, min(roomAt, now + Self.stallTime))
             cancel(job)
         }
@@ -381,10 +372,10 @@ struct QueueCore: Sendable {
     // MARK: - Network and conditions
 
     private mutating func change(_ kindScope: KindScope, isOpen: Bool, isEdge: Bool, at now: BusTime) {
-        if !isOpen || isEdge { hold(lanes.filter { self.kindScope(of: $0) == kindScope }) }
+        if !isOpen || isEdge { hold(lanes.filter { $0.kindScope == kindScope }) }
         guard isOpen else {
             guard open.remove(kindScope) != nil else { return }
-            for job in held.values where self.kindScope(of: job.claimed.job) == kindScope && job.hasNotAsked { cancel(job) }
+            for job in held.values where job.claimed.job.kindScope == kindScope && job.hasNotAsked { cancel(job) }
             // The next due job may be one of these, for which the worker does not wait.
             if endsWhenIdle { wantsClaim = true }
             return
@@ -393,10 +384,6 @@ struct QueueCore: Sendable {
         open.insert(kindScope)
         wantsClaim = true
     }
-
-    private func kindScope(of job: DurableJob) -> KindScope { KindScope(kind: job.kind, scope: job.scope) }
-
-    private func kindScope(of lane: Lane) -> KindScope { KindScope(kind: lane.kind, scope: lane.scope) }
 
     // MARK: - Backlogs
 
@@ -412,10 +399,10 @@ struct QueueCore: Sendable {
         }
         let asked = Set(request.lanes.map(\.lane))
         defer { if !claims.hasMore, !claims.isPaused { heldLanes.subtract(asked) } }
-        let gates = Set(lanes.filter { asked.contains($0.id) && heldLanes.contains($0.id) }.map { gate(of: $0) })
+        let gates = Set(lanes.filter { asked.contains($0.id) && heldLanes.contains($0.id) }.map { $0.gate })
         guard !gates.isEmpty else { return }
         var counts: [Gate: Int] = [:]
-        for job in claims.jobs.map(\.job) where kinds[job.kind]?.isGated == true { counts[gate(of: job), default: 0] += 1 }
+        for job in claims.jobs.map(\.job) where kinds[job.kind]?.isGated == true { counts[job.gate, default: 0] += 1 }
         for gate in gates where counts[gate, default: 0] > (claims.hasMore ? 0 : 1) && backlogs.insert(gate).inserted {
             effects.append(.backlog(gate, true))
         }
@@ -423,26 +410,23 @@ struct QueueCore: Sendable {
 
     /// Tells the gates whose jobs have all been claimed, and are not waiting on the bus, that no backlog is left.
     private mutating func endBacklogs() {
-        guard !backlogs.isEmpty, !hasMore || stage == .ended else { return }
-        let waiting = Set(held.values.filter(\.hasNotAsked).map { gate(of: $0.claimed.job) })
-        for gate in stage == .ended ? backlogs : backlogs.subtracting(waiting) {
+        guard !backlogs.isEmpty, !hasMore || hasEnded else { return }
+        let waiting = Set(held.values.filter(\.hasNotAsked).map { $0.claimed.job.gate })
+        for gate in hasEnded ? backlogs : backlogs.subtracting(waiting) {
             backlogs.remove(gate)
             effects.append(.backlog(gate, false))
         }
     }
 
-    private func gate(of job: DurableJob) -> Gate { Gate(scope: job.scope, destination: job.destination) }
-
-    private func gate(of lane: Lane) -> Gate { Gate(scope: lane.scope, destination: lane.destination) }
-
     // MARK: - The lease
 
-    /// Ends all attempts when the lease could not be extended for too long: others may claim the jobs soon.
+    /// Ends all attempts when the drain is over, or the lease could not be extended for too long: others may claim the jobs soon.
     ///
     /// Not before the store was asked: leases stand still while the machine is suspended, and this clock does not.
-    private mutating func surrender(at now: BusTime) {
+    private mutating func cancelOverdue(at now: BusTime) {
         let hasAsked = batch != nil || failures > 0
-        guard worker != nil, hasAsked, leaseBegan + StoreLease.surrender <= now else { return }
+        let isLeaseOld = worker != nil && hasAsked && leaseBegan + StoreLease.surrender <= now
+        guard isLeaseOld || drainEnd ?? .never <= now else { return }
         for job in held.values { cancel(job) }
     }
 
@@ -469,15 +453,6 @@ struct QueueCore: Sendable {
         if !job.isCancelled { effects.append(.cancel(ticket)) }
     }
 
-    // MARK: - The end
-
-    private mutating func drain(at now: BusTime) {
-        guard case .draining(let end) = stage, end <= now else { return }
-        for job in held.values { cancel(job) }
-    }
-
-    private var isDraining: Bool { if case .draining = stage { true } else { false } }
-
     // MARK: - Batches
 
     private mutating func beginBatch(at now: BusTime, _ room: AskRoom) {
@@ -487,7 +462,7 @@ struct QueueCore: Sendable {
         if nextDeadline <= now { (wantsExpiry, nextDeadline) = (true, .never) }
         var next = StoreBatch()
         guard let worker else {
-            guard !isDraining else { return endWorker() }
+            guard drainEnd == nil else { return endWorker() }
             next.registers = true
             return start(next, at: now)
         }
@@ -496,7 +471,7 @@ struct QueueCore: Sendable {
         next.extends = leaseBegan + StoreLease.heartbeat <= now
         // Not with a heartbeat: its change would be a hint for other workers, and theirs for this one.
         next.looks = wantsStatus
-        if isDraining {
+        if drainEnd != nil {
             next.unregisters = held.isEmpty
         } else {
             next.expires = wantsExpiry
@@ -518,12 +493,12 @@ struct QueueCore: Sendable {
 
     /// The lanes whose jobs this worker can run.
     private var openLanes: [Lane] {
-        lanes.filter { lane in kinds[lane.kind]?.versions.contains(lane.version) == true && open.contains(kindScope(of: lane)) }
+        lanes.filter { lane in kinds[lane.kind]?.versions.contains(lane.version) == true && open.contains(lane.kindScope) }
     }
 
     /// Returns the request for the jobs that the bus can start now; `nil` if none may be claimed.
     private mutating func claimRequest(_ worker: WorkerID, at now: BusTime, _ ask: AskRoom) -> ClaimRequest? {
-        var request = ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: lastKnownLane)
+        var request = ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: lanes.last?.id ?? 0)
         stalled = stalled.filter { $0.value > now }
         (lacksRoom, roomAt) = (!stalled.isEmpty, stalled.values.min() ?? .never)
         let most = isReserved ? 0 : min(window - held.count, ahead - waitingCount)
@@ -545,7 +520,7 @@ struct QueueCore: Sendable {
     /// The jobs that wait on the bus, by gate.
     private var waitingCounts: [Gate: Int] {
         var counts: [Gate: Int] = [:]
-        for job in held.values where job.phase == .waiting { counts[gate(of: job.claimed.job), default: 0] += 1 }
+        for job in held.values where job.phase == .waiting { counts[job.claimed.job.gate, default: 0] += 1 }
         return counts
     }
 
@@ -557,18 +532,15 @@ struct QueueCore: Sendable {
         if kinds.values.contains(where: { $0.limit != nil }) {
             for job in held.values { counts[job.claimed.job.kind, default: 0] += 1 }
         }
-        var waiting: [Gate: Int]?
+        /// The jobs that wait on the bus.
+        lazy var waiting = waitingCounts
         var total: [Gate: Int] = [:]
         var isLimited = false
         for (lane, room) in lanes {
-            let (gate, kindScope) = (gate(of: lane), kindScope(of: lane))
+            let (gate, kindScope) = (lane.gate, lane.kindScope)
             if room.isStepped { hold([lane]) }
             var count = room.count
-            if count < .max {
-                let all = waiting ?? waitingCounts
-                waiting = all
-                count -= all[gate, default: 0]
-            }
+            if count < .max { count -= waiting[gate, default: 0] }
             if stalled[gate] != nil { count = 0 }
             guard count > 0 else {
                 (isLimited, roomAt) = (true, min(roomAt, room.next))
@@ -580,29 +552,25 @@ struct QueueCore: Sendable {
             // Lanes of one gate share its room.
             total[gate] = count
         }
-        let sum = total.values.reduce(0) { sum, count in
-            let (new, overflow) = sum.addingReportingOverflow(count)
-            return overflow ? .max : new
-        }
-        return (sum, isLimited)
+        return (Int(clamping: total.values.reduce(Int128(0)) { $0 + Int128($1) }), isLimited)
     }
 
-    private mutating func finishBatch(_ reply: StoreBatch.Reply, _ error: JobStoreError?, at now: BusTime) {
+    private mutating func finishBatch(_ reply: StoreBatch.Reply, at now: BusTime) {
         guard let done = batch else { return }
         batch = nil
         if let registered = reply.worker { (worker, leaseBegan) = (registered, batchBegan) }
-        if reply.isExtended { leaseBegan = batchBegan }
+        if done.extends, !reply.rest.extends { leaseBegan = batchBegan }
         take(reply, of: done, at: now)
-        if reply.isUnregistered { endWorker() }
-        guard let error else {
+        if done.unregisters, !reply.rest.unregisters { endWorker() }
+        guard let error = reply.error else {
             if failures > 0 { effects.append(.storeFails(nil)) }
             (failures, retryAt) = (0, .past)
             return
         }
         if error.code == .unknownWorker { return loseLease() }
-        keepRest(of: done, after: reply)
+        keep(reply.rest)
         // Its lease ends by itself; jobs whose results could not be written run again.
-        if case .draining(let end) = stage, end <= now, held.isEmpty { return endWorker() }
+        if drainEnd ?? .never <= now, held.isEmpty { return endWorker() }
         if failures == 0 { effects.append(.storeFails(error)) }
         failures += 1
         hold(lanes)
@@ -610,20 +578,20 @@ struct QueueCore: Sendable {
     }
 
     /// Puts back what a failed batch has not done.
-    private mutating func keepRest(of done: StoreBatch, after reply: StoreBatch.Reply) {
-        if reply.results == nil { outbox.results = done.writes.results + outbox.results }
-        if reply.starts == nil { outbox.starts = done.writes.starts.filter { job($0) != nil } + outbox.starts }
-        if !reply.hasGivenBack { outbox.givenBack = done.writes.givenBack + outbox.givenBack }
-        if done.expires, reply.expired == nil { wantsExpiry = true }
-        if done.claim != nil, reply.claims == nil { wantsClaim = true }
-        if done.looks, !reply.hasLooked { wantsStatus = true }
+    private mutating func keep(_ rest: StoreBatch) {
+        outbox.results = rest.writes.results + outbox.results
+        outbox.starts = rest.writes.starts.filter { job($0) != nil } + outbox.starts
+        outbox.givenBack = rest.writes.givenBack + outbox.givenBack
+        if rest.expires { wantsExpiry = true }
+        if rest.claim != nil { wantsClaim = true }
+        if rest.looks { wantsStatus = true }
     }
 
     private mutating func take(_ reply: StoreBatch.Reply, of done: StoreBatch, at now: BusTime) {
-        for (result, isValid) in zip(done.writes.results, reply.results ?? []) where !isValid {
+        for (result, outcome) in zip(done.writes.results, reply.results) where outcome == .refused {
             effects.append(.refused(result.ticket))
         }
-        for (ticket, mayStart) in zip(done.writes.starts, reply.starts ?? []) {
+        for (ticket, mayStart) in zip(done.writes.starts, reply.starts) {
             guard let job = job(ticket), !job.isCancelled else { continue }
             effects.append(.permit(ticket, mayStart))
             if mayStart { setPhase(ticket, .running) } else { held[ticket.id]?.isCancelled = true }
@@ -633,36 +601,33 @@ struct QueueCore: Sendable {
             held[ticket.id]?.isUnwanted = true
             cancel(held[ticket.id] ?? job)
         }
-        if let claims = reply.claims {
-            // A late answer makes it smaller than it is.
-            offset = max(offset ?? .min, claims.now.nanoseconds - now.nanoseconds)
-        }
+        let isNew = offset == nil
+        // A late answer makes it smaller than it is.
+        if let claims = reply.claims { offset = max(offset ?? .min, claims.now.nanoseconds - now.nanoseconds) }
         if let expired = reply.expired {
             for job in expired.jobs { effects.append(.gaveUp(job, reason: "deadline")) }
             nextDeadline = localTime(expired.next)
             if expired.hasMore { wantsExpiry = true }
         }
-        if let claims = reply.claims, let request = done.claim { take(claims, of: request, at: now) }
-        if let pruned = reply.pruned ?? reply.pruneError.map({ _ in 0 }) {
-            nextPrune = pruned < StoreBatch.pruneBatch ? now + Self.pruneInterval : now
-        }
+        if let claims = reply.claims, let request = done.claim { take(claims, of: request, isFirst: isNew, at: now) }
+        // It can wait if it has failed.
+        if let pruned = reply.pruned { nextPrune = pruned < StoreBatch.pruneBatch ? now + Self.pruneInterval : now }
     }
 
     /// The interval at which ended jobs are deleted.
     private static let pruneInterval = Duration.seconds(600)
 
-    private mutating func take(_ claims: Claims, of request: ClaimRequest, at now: BusTime) {
+    private mutating func take(_ claims: Claims, of request: ClaimRequest, isFirst: Bool, at now: BusTime) {
         for lane in claims.newLanes {
-            lastKnownLane = max(lastKnownLane, lane.id)
             lanes.append(lane)
-            let kindScope = kindScope(of: lane)
-            if isNew || followed.contains(kindScope) && !open.contains(kindScope) { hold([lane]) }
+            let kindScope = lane.kindScope
+            if isFirst || followed.contains(kindScope) && !open.contains(kindScope) { hold([lane]) }
             guard kinds[lane.kind]?.versions.contains(lane.version) == true else { continue }
             if followed.insert(kindScope).inserted { effects.append(.follow(kindScope)) }
             if open.contains(kindScope) { wantsClaim = true }
         }
         if !claims.goneLanes.isEmpty { forget(claims.goneLanes) }
-        (mayHaveNewLanes, isNew) = (false, false)
+        mayHaveNewLanes = false
         nextDue = localTime(claims.nextDue)
         // Others that can decode it claim it first; after another delay they have had it.
         let near = Duration.milliseconds(10)
@@ -692,21 +657,22 @@ struct QueueCore: Sendable {
     private mutating func forget(_ gone: Set<Lane.ID>) {
         lanes.removeAll { gone.contains($0.id) }
         heldLanes.subtract(gone)
-        for kindScope in followed.subtracting(lanes.map(kindScope(of:))) {
+        for kindScope in followed.subtracting(lanes.map(\.kindScope)) {
             followed.remove(kindScope)
             open.remove(kindScope)
             edges[kindScope] = nil
+            effects.append(.unfollow(kindScope))
         }
     }
 
     /// Decides about a claimed job: run it, or end it without an attempt.
     private mutating func take(_ claimed: ClaimedJob, at storeTime: StoreInstant, _ now: BusTime) {
         let job = claimed.job
-        let deadline = deadlineReason(job, at: storeTime)
-        if let reason = Crashes.reasonToStop(job, maxAttempts: kinds[job.kind]?.maxAttempts) ?? deadline {
+        let late = job.deadline.map { $0 <= storeTime } == true ? "deadline" : nil
+        if let reason = Crashes.reasonToStop(job, maxAttempts: kinds[job.kind]?.maxAttempts) ?? late {
             return fail(claimed, reason, job.counters)
         }
-        let isLate = isDraining || !open.contains(kindScope(of: job))
+        let isLate = drainEnd != nil || !open.contains(job.kindScope)
         let limit = kinds[job.kind]?.limit ?? .max
         let isOverLimit = limit < .max && held.values.count { $0.claimed.job.kind == job.kind } >= limit
         guard !isLate, !isOverLimit else { return outbox.givenBack.append(claimed.ticket) }
@@ -716,13 +682,17 @@ struct QueueCore: Sendable {
         if !Crashes.runsAlone(job.counters) { run(claimed, at: now) }
     }
 
-    private func deadlineReason(_ job: DurableJob, at now: StoreInstant) -> String? {
-        job.deadline.map { $0 <= now } == true ? "deadline" : nil
+    private mutating func noteIdle() {
+        guard endsWhenIdle, isIdle != (idlePeriod != nil) else { return }
+        guard idlePeriod == nil else { return idlePeriod = nil }
+        idlePeriods += 1
+        idlePeriod = idlePeriods
+        effects.append(.idle(period: idlePeriods))
     }
 
     /// True if the worker has no job, and no time will come at which it could claim one: what is left waits for a change.
-    var isIdle: Bool {
-        guard case .running = stage, worker != nil, batch == nil, failures == 0, held.count + leaving.count == 0, outbox.isEmpty,
+    private var isIdle: Bool {
+        guard drainEnd == nil, worker != nil, batch == nil, failures == 0, held.count + leaving.count == 0, outbox.isEmpty,
             !wantsExpiry, !mayHaveNewLanes
         else { return false }
         // A job that cannot be decoded here is due again and again.
@@ -730,7 +700,7 @@ struct QueueCore: Sendable {
     }
 
     private mutating func endWorker() {
-        stage = .ended
+        hasEnded = true
         endBacklogs()
         effects.append(.ended(cut: cut))
     }
@@ -739,7 +709,7 @@ struct QueueCore: Sendable {
 
     /// The state of the claims, for people.
     var outlook: WorkerOutlook {
-        var outlook = WorkerOutlook(worker: worker, isEnding: stage != .running, kinds: kinds)
+        var outlook = WorkerOutlook(worker: worker, isEnding: drainEnd != nil, kinds: kinds)
         for job in held.values {
             outlook.held[job.claimed.job.kind, default: 0] += 1
             if job.phase == .lonely { outlook.lonely.insert(job.claimed.job.id) }
@@ -760,43 +730,46 @@ struct QueueCore: Sendable {
             add(leaseBegan + StoreLease.heartbeat)
             if !held.isEmpty { add(leaseBegan + StoreLease.surrender) }
         }
-        if case .draining(let end) = stage { add(end) }
+        if let drainEnd { add(drainEnd) }
         add(retryAt)
         if let first = waits.first { add(first.since + patience) }
         if batch == nil, retryAt <= now {
-            if worker != nil, !isDraining { add(roomAt) }
+            if worker != nil, drainEnd == nil { add(roomAt) }
             if !open.isEmpty { add(nextDue) }
             add(nextDeadline)
             if worker != nil { add(nextPrune) }
         }
-        guard wakeAt != next, stage != .ended else { return }
+        guard wakeAt != next, !hasEnded else { return }
         wakeAt = next
         effects.append(.wake(at: next))
     }
 
     /// The store's estimate of a time; `nil` before the store has told its time.
     func storeTime(_ time: BusTime) -> StoreInstant? {
-        offset.map { offset in
-            let (sum, overflow) = time.nanoseconds.addingReportingOverflow(offset)
-            return StoreInstant(nanoseconds: overflow ? .max : sum)
-        }
+        offset.map { StoreInstant(nanoseconds: time.nanoseconds.addingClamped($0)) }
     }
 
     /// The node's time at a time.
-    private func nodeTime(_ time: BusTime) -> Int64 {
-        let (sum, overflow) = time.nanoseconds.addingReportingOverflow(nodeOffset)
-        return overflow ? (nodeOffset < 0 ? .min : .max) : sum
-    }
+    private func nodeTime(_ time: BusTime) -> Int64 { time.nanoseconds.addingClamped(nodeOffset) }
 
     /// True if a reconnect came since a job's last failure.
     func hasReconnected(_ job: DurableJob) -> Bool {
-        guard let failed = job.softDelay?.since, let edge = edges[kindScope(of: job)].flatMap(storeTime) else { return false }
+        guard let failed = job.softDelay?.since, let edge = edges[job.kindScope].flatMap(storeTime) else { return false }
         return failed < edge
     }
 
     private func localTime(_ time: StoreInstant?) -> BusTime {
         guard let time, let offset else { return .never }
-        let (difference, overflow) = time.nanoseconds.subtractingReportingOverflow(offset)
-        return overflow ? .never : BusTime(nanoseconds: difference)
+        return BusTime(nanoseconds: time.nanoseconds.subtractingClamped(offset))
     }
+}
+
+extension Lane {
+    var kindScope: QueueCore.KindScope { .init(kind: kind, scope: scope) }
+    var gate: QueueCore.Gate { .init(scope: scope, destination: destination) }
+}
+
+extension DurableJob {
+    var kindScope: QueueCore.KindScope { .init(kind: kind, scope: scope) }
+    var gate: QueueCore.Gate { .init(scope: scope, destination: destination) }
 }

@@ -13,22 +13,21 @@ struct StoreBatch: Hashable, Sendable {
 
     /// The answers to the parts that succeeded.
     struct Reply: Sendable {
+        /// The parts that were left out.
+        var rest: StoreBatch
+        /// The first failure.
+        var error: JobStoreError?
         var worker: WorkerID?
-        var results: [Bool]?
-        /// The claims whose jobs were cancelled as requested, though their results or their return say otherwise.
-        var cancelledAtEnd: Set<JobTicket> = []
-        var hasGivenBack = false
-        var starts: [Bool]?
-        var isExtended = false
-        var hasLooked = false
+        var results: [FinishOutcome] = []
+        var givenBack: [FinishOutcome] = []
+        var starts: [Bool] = []
         /// The claims whose jobs' cancellation was requested.
         var cancelled: [JobTicket] = []
         var expired: ExpiredJobs?
         var claims: Claims?
-        /// The number of deleted jobs; `nil` if they could not be deleted.
+        /// The number of deleted jobs; 0 if they could not be deleted.
         var pruned: Int?
         var pruneError: JobStoreError?
-        var isUnregistered = false
     }
 
     /// Registers the worker, and does nothing else.
@@ -49,80 +48,66 @@ struct StoreBatch: Hashable, Sendable {
 }
 
 extension StoreBatch {
-    /// Carries the batch out; returns the answers up to the first failure, and the failure.
-    func run(
-        on store: any JobStore, queue: String, node: String, retention: Retention
-    ) async -> (Reply, JobStoreError?) {
-        var reply = Reply()
-        do throws(JobStoreError) {
-            try await run(on: store, queue: queue, node: node, retention: retention, &reply)
-            return (reply, nil)
-        } catch {
-            return (reply, error)
-        }
-    }
-
-    private func run(
-        on store: any JobStore, queue: String, node: String, retention: Retention, _ reply: inout Reply
-    ) async throws(JobStoreError) {
-        if registers { reply.worker = try await store.register(queue: queue, node: node) }
-        guard let worker else { return }
-        // Results first: they release jobs that the claim may take.
-        if !writes.results.isEmpty {
-            let outcomes = try await store.finish(writes.results, by: worker)
-            reply.results = outcomes.map { $0 != .refused }
-            reply.note(outcomes, of: writes.results.map(\.ticket))
-        }
-        if !writes.givenBack.isEmpty {
-            reply.note(try await store.giveBack(writes.givenBack, by: worker), of: writes.givenBack)
-        }
-        reply.hasGivenBack = true
-        if !writes.starts.isEmpty { reply.starts = try await store.start(writes.starts, by: worker) }
-        if extends {
-            reply.cancelled = try await store.extend(worker).cancelled
-            reply.isExtended = true
-        } else if looks {
-            reply.cancelled = try await store.status(of: worker).cancelled
-        }
-        reply.hasLooked = true
-        if expires { reply.expired = try await store.expire(queue: queue, limit: Self.expiryBatch) }
-        if let claim { reply.claims = try await store.claim(claim) }
-        if prunes {
-            // It can wait, and claims must not wait for it.
-            do throws(JobStoreError) {
-                reply.pruned = try await store.prune(retention, limit: Self.pruneBatch)
-            } catch {
-                reply.pruneError = error
-            }
-        }
-        if unregisters {
-            try await store.unregister(worker)
-            reply.isUnregistered = true
-        }
+    /// Carries the batch out up to the first failure.
+    func run(on store: any JobStore, _ configuration: JobQueue.Configuration) async -> Reply {
+        var reply = Reply(rest: self)
+        do throws(JobStoreError) { try await reply.run(on: store, configuration) } catch { reply.error = error }
+        return reply
     }
 
     /// The most jobs whose deadline is enforced in one transaction.
-    private static let expiryBatch = 1000
+    fileprivate static let expiryBatch = 1000
     /// The most jobs that are deleted in one transaction, so that claims do not wait for it.
     static let pruneBatch = 1000
 }
 
 extension StoreBatch.Reply {
-    fileprivate mutating func note(_ outcomes: [FinishOutcome], of tickets: [JobTicket]) {
-        for (outcome, ticket) in zip(outcomes, tickets) where outcome == .cancelled { cancelledAtEnd.insert(ticket) }
+    /// Carries out the rest.
+    fileprivate mutating func run(on store: any JobStore, _ configuration: JobQueue.Configuration) async throws(JobStoreError) {
+        let queue = configuration.name
+        if rest.registers { worker = try await store.register(queue: queue, node: configuration.node) }
+        rest.registers = false
+        guard let worker = rest.worker else { return }
+        // Results first: they release jobs that the claim may take.
+        if !rest.writes.results.isEmpty { results = try await store.finish(rest.writes.results, by: worker) }
+        rest.writes.results = []
+        if !rest.writes.givenBack.isEmpty { givenBack = try await store.giveBack(rest.writes.givenBack, by: worker) }
+        rest.writes.givenBack = []
+        if !rest.writes.starts.isEmpty { starts = try await store.start(rest.writes.starts, by: worker) }
+        rest.writes.starts = []
+        if rest.extends {
+            cancelled = try await store.extend(worker).cancelled
+        } else if rest.looks {
+            cancelled = try await store.status(of: worker).cancelled
+        }
+        (rest.extends, rest.looks) = (false, false)
+        if rest.expires { expired = try await store.expire(queue: queue, limit: StoreBatch.expiryBatch) }
+        rest.expires = false
+        if let claim = rest.claim { claims = try await store.claim(claim) }
+        rest.claim = nil
+        if rest.prunes {
+            // It can wait, and claims must not wait for it.
+            do throws(JobStoreError) {
+                pruned = try await store.prune(configuration.retention, limit: StoreBatch.pruneBatch)
+            } catch {
+                (pruned, pruneError) = (0, error)
+            }
+        }
+        if rest.unregisters { try await store.unregister(worker) }
+        rest.unregisters = false
     }
 }
 
 extension StoreBatch {
     /// The results that the store has, in the place of which a requested cancellation may be.
     func writtenResults(_ reply: Reply) -> [AttemptResult] {
-        var written = zip(writes.results, reply.results ?? []).filter(\.1).map(\.0)
-        for index in written.indices where reply.cancelledAtEnd.contains(written[index].ticket) {
-            written[index].outcome = .cancelled
+        let results = zip(writes.results, reply.results).compactMap { result, outcome -> AttemptResult? in
+            var result = result
+            if outcome == .cancelled { result.outcome = .cancelled }
+            return outcome == .refused ? nil : result
         }
-        // A claim has one end: no ticket is in both.
-        let givenBack = writes.givenBack.filter(reply.cancelledAtEnd.contains)
-        return written + givenBack.map { AttemptResult($0, .cancelled, counters: .init()) }
+        let givenBack = zip(writes.givenBack, reply.givenBack).filter { $1 == .cancelled }
+        return results + givenBack.map { AttemptResult($0.0, .cancelled, counters: .init()) }
     }
 }
 

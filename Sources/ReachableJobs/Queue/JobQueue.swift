@@ -67,7 +67,7 @@ public final class JobQueue: Sendable {
 
     private enum Stage {
         case idle
-        case running(JobWorker)
+        case running(JobWorker, Task<[DurableJobID], Never>)
         case ended
     }
 
@@ -210,25 +210,30 @@ public final class JobQueue: Sendable {
     public func runUntilEmpty() async -> QueueRest { await work(endsWhenIdle: true) }
 
     private func work(endsWhenIdle: Bool) async -> QueueRest {
-        let worker = state.withLock { state -> JobWorker? in
+        let running = state.withLock { state -> (JobWorker, Task<[DurableJobID], Never>)? in
             guard case .idle = state.stage else { return nil }
             let worker = JobWorker(store, bus, configuration, state.kinds, instruments, endsWhenIdle: endsWhenIdle) { [listeners] in
                 listeners.yield($0)
             }
-            state.stage = .running(worker)
-            return worker
+            let loop = worker.start()
+            state.stage = .running(worker, loop)
+            return (worker, loop)
         }
         // A second call must not end what the first one does.
-        guard let worker else { return .stopped }
-        #if ServiceLifecycle
-        await withGracefulShutdownHandler {
-            await worker.run()
-        } onGracefulShutdown: {
-            worker.shutDown(drain: nil)
+        guard let (worker, loop) = running else { return .stopped }
+        await withTaskCancellationHandler {
+            #if ServiceLifecycle
+            await withGracefulShutdownHandler {
+                _ = await loop.value
+            } onGracefulShutdown: {
+                worker.shutDown(drain: nil)
+            }
+            #else
+            _ = await loop.value
+            #endif
+        } onCancel: {
+            worker.shutDown(drain: .zero)
         }
-        #else
-        await worker.run()
-        #endif
         state.withLock { $0.stage = .ended }
         listeners.finish()
         return worker.rest
@@ -243,15 +248,16 @@ public final class JobQueue: Sendable {
     /// - Returns: The jobs whose attempts were cut at the end of the drain. They are available again.
     @discardableResult
     public func shutdown(drain: Duration? = nil) async -> [DurableJobID] {
-        let worker = state.withLock { state -> JobWorker? in
-            guard case .running(let worker) = state.stage else {
+        let running = state.withLock { state -> (JobWorker, Task<[DurableJobID], Never>)? in
+            guard case .running(let worker, let loop) = state.stage else {
                 state.stage = .ended
                 return nil
             }
-            return worker
+            return (worker, loop)
         }
-        worker?.shutDown(drain: drain)
-        return await worker?.waitForEnd() ?? []
+        guard let (worker, loop) = running else { return [] }
+        worker.shutDown(drain: drain)
+        return await loop.value
     }
 
     // MARK: - Managing jobs
@@ -347,7 +353,7 @@ public final class JobQueue: Sendable {
     public var events: AsyncStream<JobQueueEvent> { listeners.stream(keeping: configuration.bufferedEvents) }
 
     /// The worker of this process; `nil` while it does not run.
-    var worker: JobWorker? { state.withLock { if case .running(let worker) = $0.stage { worker } else { nil } } }
+    var worker: JobWorker? { state.withLock { if case .running(let worker, _) = $0.stage { worker } else { nil } } }
 }
 
 #if ServiceLifecycle

@@ -13,14 +13,9 @@ final class JobWorker: Sendable {
     /// The conditions of a kind and scope.
     fileprivate struct Followed {
         var conditions: [Condition]
-        var observers: [ConditionStorage.ID] = []
+        var observers: [ConditionStorage.ID]
         var epoch: UInt64?
         var isOpen = false
-
-        /// Removes its observers.
-        func stop() {
-            for (condition, observer) in zip(conditions, observers) { condition.storage.removeObserver(observer) }
-        }
     }
 
     fileprivate struct State {
@@ -33,34 +28,22 @@ final class JobWorker: Sendable {
         var followed: [QueueCore.KindScope: Followed] = [:]
         var cancelTimer: (@Sendable () -> Void)?
         var cancelHeartbeat: (@Sendable () -> Void)?
-        var end = End.ahead([])
-        var idling = Idling()
+        /// The jobs that are left, if the worker has ended by itself.
+        var rest: QueueRest?
         /// The time since which a task waits for a thread of Swift's pool.
         var probeBegan: BusTime?
         /// The memory of the reports to instruments.
         var report = Report()
-    }
 
-    /// The end of the worker.
-    fileprivate enum End {
-        case ahead([UnsafeContinuation<[DurableJobID], Never>])
-        case over(cut: [DurableJobID])
-    }
-
-    /// The search for the end of a worker that ends when nothing is left to wait for.
-    fileprivate struct Idling {
-        var isIdle = false
-        /// The number of times that the worker became idle.
-        var number = 0
-        /// True if the jobs that are left have to be looked at.
-        var needsLook = false
-        /// The jobs that are left at the end.
-        var rest: QueueRest?
+        mutating func handle(_ event: QueueCore.Event, at reading: BusTime, _ room: QueueCore.AskRoom) {
+            // Readings of several threads may overtake each other.
+            now = max(now, reading)
+            outbox += core.handle(event, at: now, room: room)
+        }
     }
 
     /// The state of the reports to instruments.
     fileprivate struct Report {
-        var worker: WorkerID?
         /// The kinds of claimed jobs, whose results do not name them.
         var kinds: [JobTicket: String] = [:]
         /// The kinds and versions that are not registered, and were reported.
@@ -95,16 +78,11 @@ final class JobWorker: Sendable {
         (signals, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Runs until the worker has ended.
-    func run() async {
+    /// Begins; returns the task that ends with the worker, with the jobs whose attempts the shutdown cut.
+    func start() -> Task<[DurableJobID], Never> {
         // Not a child: it goes on while the caller's task is cancelled, until running attempts have ended. Heartbeats must not wait
         // for threads that handlers block.
-        let loop = Task(executorPreference: bus.configuration.executor ?? executor) { await self.perform() }
-        await withTaskCancellationHandler {
-            await loop.value
-        } onCancel: {
-            shutDown(drain: .zero)
-        }
+        Task(executorPreference: bus.configuration.executor ?? executor) { await self.perform() }
     }
 
     /// Ends the worker; running attempts may end by themselves for a duration, `nil` for as long as they take.
@@ -113,31 +91,7 @@ final class JobWorker: Sendable {
         send(.shutDown(drainEnd: drain.map { now + $0 } ?? .never))
     }
 
-    /// Waits for the end of the worker; returns the jobs whose attempts the shutdown cut.
-    func waitForEnd() async -> [DurableJobID] {
-        await withUnsafeContinuation { continuation in
-            let cut = state.withLock { state -> [DurableJobID]? in
-                switch state.end {
-                case .over(let cut): return cut
-                case .ahead(let waiters):
-                    state.end = .ahead(waiters + [continuation])
-                    return nil
-                }
-            }
-            if let cut { continuation.resume(returning: cut) }
-        }
-    }
-
-    private func end(cut: [DurableJobID]) {
-        let waiters = state.withLock { state -> [UnsafeContinuation<[DurableJobID], Never>] in
-            guard case .ahead(let waiters) = state.end else { return [] }
-            state.end = .over(cut: cut)
-            return waiters
-        }
-        for waiter in waiters { waiter.resume(returning: cut) }
-    }
-
-    private func perform() async {
+    private func perform() async -> [DurableJobID] {
         var cut: [DurableJobID] = []
         // The loop alone uses them: nothing waits for a lock while one begins.
         var tasks: [JobTicket: Task<Void, Never>] = [:]
@@ -148,9 +102,9 @@ final class JobWorker: Sendable {
             group.addTask { [self] in for await _ in changes { send(.hint) } }
             send(.began(nodeOffset: store.nodeTime - bus.clock.now().nanoseconds))
             loop: for await _ in signals {
-                var work = state.withLock { $0.takeWork() }
-                for ticket in work.ended { tasks[ticket] = nil }
-                for effect in work.effects {
+                let (effects, ended) = state.withLock { ($0.outbox.take(), $0.ended.take()) }
+                for ticket in ended { tasks[ticket] = nil }
+                for effect in effects {
                     switch effect {
                     case .ended(let jobs):
                         cut = jobs
@@ -164,8 +118,11 @@ final class JobWorker: Sendable {
                         }
                     case .run(let claimed): tasks[claimed.ticket] = begin(claimed)
                     case .cancel(let ticket): tasks[ticket]?.cancel()
-                    case .permit(let ticket, let mayStart): work.permits.removeValue(forKey: ticket)?.resume(returning: mayStart)
+                    case .permit(let ticket, let mayStart):
+                        // A job that is cancelled before the lease is lost is answered twice: the first answer counts.
+                        state.withLock { $0.permits.removeValue(forKey: ticket) }?.resume(returning: mayStart)
                     case .follow(let kindScope): follow(kindScope)
+                    case .unfollow(let kindScope): unfollow(kindScope)
                     case .backlog(let gate, let isThere):
                         guard let scope = ScopeText.scope(from: gate.scope) else { continue }
                         bus.setStoredBacklog(isThere, to: scope, destination: gate.destination)
@@ -177,22 +134,22 @@ final class JobWorker: Sendable {
                     case .storeFails(let error):
                         instruments?.storeFails(error)
                         publish(JobQueueEvent(.storeFailed(error), nil))
+                    case .idle(let period): group.addTask { [self] in await endIfIdle(period) }
                     }
                 }
-                if let number = state.withLock({ $0.takeLook() }) { group.addTask { [self] in await endIfIdle(number) } }
             }
             group.cancelAll()
         }
         // Attempts whose claims were lost may still be ending.
         for task in tasks.values { await task.value }
         let (followed, timers, worker) = state.withLock { state in
-            (state.followed, [state.cancelTimer, state.cancelHeartbeat], state.report.worker)
+            (state.followed.keys, [state.cancelTimer, state.cancelHeartbeat], state.core.worker)
         }
         for cancel in timers { cancel?() }
         instruments?.workerEnded(worker)
         bus.forgetRoom(of: self)
-        for (kindScope, followed) in followed { forget(followed, kindScope) }
-        end(cut: cut)
+        for kindScope in followed { unfollow(kindScope) }
+        return cut
     }
 
     /// Gives an event to the core.
@@ -203,7 +160,7 @@ final class JobWorker: Sendable {
         let hasEffects = state.withLock { state in
             change(&state)
             state.handle(event, at: reading, room)
-            return !state.outbox.isEmpty || state.idling.needsLook
+            return !state.outbox.isEmpty
         }
         // While a batch is under way most events have none, and a wake-up costs more than they do.
         if hasEffects { signal.yield() }
@@ -224,8 +181,7 @@ final class JobWorker: Sendable {
     private func run(_ batch: StoreBatch) async {
         let began = bus.clock.now()
         if batch.extends { probePool(at: began) }
-        let (reply, error) = await batch.run(
-            on: store, queue: configuration.name, node: configuration.node, retention: configuration.retention)
+        let reply = await batch.run(on: store, configuration)
         // Refused results are the core's to report.
         let written = batch.writtenResults(reply)
         for result in written { publish(JobQueueEvent(result)) }
@@ -233,10 +189,10 @@ final class JobWorker: Sendable {
         if let error = reply.pruneError { instruments?.pruneFails(error) }
         let duration = bus.clock.now() - began
         if duration >= StoreLease.heartbeat { instruments?.storeIsSlow(duration) }
-        send(error.map { .batchFailed($0, reply) } ?? .batchEnded(reply))
-        if reply.isExtended || reply.worker != nil { armHeartbeat() }
-        if reply.claims?.goneLanes.isEmpty == false { unfollow() }
-        if reply.worker != nil || reply.isExtended, let instruments, instruments.isMeasured { await measure(instruments) }
+        send(.batchEnded(reply))
+        guard reply.worker != nil || batch.extends && !reply.rest.extends else { return }
+        armHeartbeat()
+        if let instruments, instruments.isMeasured { await measure(instruments) }
     }
 
     /// Reports that no task got a thread of Swift's pool since the last heartbeat: handlers block all of them.
@@ -347,7 +303,7 @@ final class JobWorker: Sendable {
         await withUnsafeContinuation { continuation in
             var hasEnded = false
             send(.wantsStart(ticket)) { state in
-                hasEnded = state.core.stage == .ended
+                hasEnded = state.core.hasEnded
                 if !hasEnded { state.permits[ticket] = continuation }
             }
             // The core answers nothing any more.
@@ -374,10 +330,10 @@ final class JobWorker: Sendable {
     ) {
         let unregistered = (reply.claims?.newLanes ?? []).filter { kinds[$0.kind]?.versions.contains($0.version) != true }
         let (ended, lanes) = state.withLock { state in
-            if let worker = reply.worker { (state.report.worker, state.report.kinds) = (worker, [:]) }
+            if reply.worker != nil { state.report.kinds = [:] }
             let ended = written.map { ($0, state.report.kinds[$0.ticket] ?? "") }
-            if reply.results != nil { for result in batch.writes.results { state.report.kinds[result.ticket] = nil } }
-            if reply.hasGivenBack { for ticket in batch.writes.givenBack { state.report.kinds[ticket] = nil } }
+            for (result, _) in zip(batch.writes.results, reply.results) { state.report.kinds[result.ticket] = nil }
+            for (ticket, _) in zip(batch.writes.givenBack, reply.givenBack) { state.report.kinds[ticket] = nil }
             for claimed in reply.claims?.jobs ?? [] { state.report.kinds[claimed.ticket] = claimed.job.kind }
             return (ended, unregistered.filter { state.report.unregistered.insert([$0.kind, "\($0.version)"]).inserted })
         }
@@ -395,9 +351,7 @@ final class JobWorker: Sendable {
     private func measure(_ instruments: QueueInstruments) async {
         let begin = bus.clock.now()
         guard state.withLock({ $0.report.nextMeasure <= begin }), let counts = try? await store.count(queue: configuration.name)
-        else {
-            return
-        }
+        else { return }
         let end = bus.clock.now()
         state.withLock { $0.report.nextMeasure = end + (end - begin) * 100 }
         instruments.record(counts, at: configuration.date())
@@ -406,17 +360,17 @@ final class JobWorker: Sendable {
     // MARK: - Ending by itself
 
     /// The jobs that are left; ``QueueRest/stopped`` unless the worker has ended by itself.
-    var rest: QueueRest { state.withLock { $0.idling.rest } ?? .stopped }
+    var rest: QueueRest { state.withLock { $0.rest } ?? .stopped }
 
     /// Ends the worker if nothing is left that it could wait for, and nothing has changed meanwhile.
     ///
     /// Otherwise the next hint or heartbeat makes it look again.
-    private func endIfIdle(_ number: Int) async {
+    private func endIfIdle(_ period: Int) async {
         guard let rest = try? await findRest() else { return }
         let now = bus.clock.now()
         state.withLock { state in
-            guard state.idling.isIdle, state.idling.number == number else { return }
-            state.idling.rest = rest
+            guard state.core.idlePeriod == period else { return }
+            state.rest = rest
             state.handle(.shutDown(drainEnd: now), at: now, room)
         }
         signal.yield()
@@ -484,35 +438,17 @@ final class JobWorker: Sendable {
         guard let kind = kinds[kindScope.kind], let scope = ScopeText.scope(from: kindScope.scope) else { return }
         let conditions = (kind.waitsForNetwork ? [bus.monitor.condition(for: scope)] : []) + kind.conditions
         if kind.waitsForNetwork { bus.expectJobs(to: scope) }
-        let old = state.withLock { $0.followed.updateValue(Followed(conditions: conditions), forKey: kindScope) }
-        if let old { forget(old, kindScope) }
         let observers = conditions.map { $0.storage.observe { [weak self] in self?.look(at: kindScope) } }
-        let unused = state.withLock { state -> Followed? in
-            guard state.followed[kindScope] == nil else {
-                state.followed[kindScope]?.observers = observers
-                return nil
-            }
-            return Followed(conditions: conditions, observers: observers)
-        }
-        unused?.stop()
+        state.withLock { $0.followed[kindScope] = Followed(conditions: conditions, observers: observers) }
         look(at: kindScope)
     }
 
     /// Ends ``follow(_:)``.
-    private func forget(_ followed: Followed, _ kindScope: QueueCore.KindScope) {
-        followed.stop()
+    private func unfollow(_ kindScope: QueueCore.KindScope) {
+        guard let followed = state.withLock({ $0.followed.removeValue(forKey: kindScope) }) else { return }
+        for (condition, observer) in zip(followed.conditions, followed.observers) { condition.storage.removeObserver(observer) }
         guard kinds[kindScope.kind]?.waitsForNetwork == true, let scope = ScopeText.scope(from: kindScope.scope) else { return }
         bus.expectNoJobs(to: scope)
-    }
-
-    /// Stops following the conditions of kinds and scopes whose lanes are gone.
-    private func unfollow() {
-        let gone = state.withLock { state in
-            let gone = state.followed.filter { !state.core.followed.contains($0.key) }
-            for kindScope in gone.keys { state.followed[kindScope] = nil }
-            return gone
-        }
-        for (kindScope, followed) in gone { forget(followed, kindScope) }
     }
 
     /// Reports a change of the conditions to the core.
@@ -531,36 +467,6 @@ final class JobWorker: Sendable {
             if isNews { state.handle(.conditions(kindScope, isOpen: isOpen, isEdge: isEdge), at: reading, room) }
         }
         signal.yield()
-    }
-}
-
-extension JobWorker.State {
-    mutating func handle(_ event: QueueCore.Event, at reading: BusTime, _ room: QueueCore.AskRoom) {
-        // Readings of several threads may overtake each other.
-        now = max(now, reading)
-        outbox += core.handle(event, at: now, room: room)
-        let isIdle = core.endsWhenIdle && core.isIdle
-        guard isIdle != idling.isIdle else { return }
-        (idling.isIdle, idling.needsLook) = (isIdle, isIdle)
-        if isIdle { idling.number += 1 }
-    }
-
-    /// Returns what the loop has to do: the effects, the jobs whose tasks have ended, and the continuations of the permits.
-    fileprivate mutating func takeWork() -> (
-        effects: [QueueCore.Effect], ended: [JobTicket], permits: [JobTicket: UnsafeContinuation<Bool, Never>]
-    ) {
-        var answered: [JobTicket: UnsafeContinuation<Bool, Never>] = [:]
-        // A job that is cancelled before the lease is lost is answered twice: the first answer counts.
-        for case .permit(let ticket, _) in outbox {
-            if let permit = permits.removeValue(forKey: ticket) { answered[ticket] = permit }
-        }
-        return (outbox.take(), ended.take(), answered)
-    }
-
-    /// Returns the number of an idle period that has just begun; `nil` if there is none.
-    fileprivate mutating func takeLook() -> Int? {
-        defer { idling.needsLook = false }
-        return idling.needsLook ? idling.number : nil
     }
 }
 

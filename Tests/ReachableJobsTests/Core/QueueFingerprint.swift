@@ -186,11 +186,7 @@ struct QueueFingerprint: Hashable {
             flags(
                 core.wantsClaim, core.mayHaveNewLanes, core.hasMore, core.wantsExpiry, core.wantsStatus, core.open.isEmpty,
                 core.offset == nil, core.nextPrune <= BusTime(nanoseconds: world.now))
-            switch core.stage {
-            case .running: bytes.append(254)
-            case .draining(let end): left(end)
-            case .ended: bytes.append(253)
-            }
+            if core.hasEnded { bytes.append(253) } else if let end = core.drainEnd { left(end) } else { bytes.append(254) }
             for held in core.held.values.sorted(by: { $0.claimed.job.position < $1.claimed.job.position }) {
                 ticket(held.claimed.ticket)
                 flags(
@@ -202,12 +198,11 @@ struct QueueFingerprint: Hashable {
                 ticket(wait.ticket)
                 age(wait.since, most: .seconds(1))
             }
-            flags(core.lacksRoom, core.heldLanes.isEmpty, core.backlogs.isEmpty, core.isNew)
+            flags(core.lacksRoom, core.heldLanes.isEmpty, core.backlogs.isEmpty)
             left(core.roomAt)
             left(core.stalled.values.max() ?? .past)
             tickets(core.leaving)
             number(core.lanes.count)
-            number(Int(core.lastKnownLane))
             age((core.edges.values.first ?? core.began).nanoseconds, at: world.now, most: Self.delay)
             number(min(core.failures, 6))
             for time in [core.nextDue, core.nextDeadline, core.retryAt, core.wakeAt] { left(time) }

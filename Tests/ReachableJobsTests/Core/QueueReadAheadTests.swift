@@ -43,7 +43,7 @@ struct QueueReadAheadTests {
         mutating func answer() throws {
             let batch = try #require(batches.first)
             batches.removeFirst()
-            var reply = StoreBatch.Reply()
+            var reply = StoreBatch.Reply(rest: StoreBatch())
             if batch.registers { reply.worker = worker }
             reply.starts = batch.writes.starts.map { _ in true }
             if batch.expires { reply.expired = ExpiredJobs(jobs: [], next: nil, hasMore: false) }

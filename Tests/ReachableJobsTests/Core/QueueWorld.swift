@@ -177,20 +177,19 @@ struct QueueWorld {
         guard let batch = workers[number].batch, !workers[number].isStopped else { return }
         workers[number].batch = nil
         touchStore()
-        var reply = StoreBatch.Reply()
+        var reply = StoreBatch.Reply(rest: batch)
         do throws(JobStoreError) {
             try run(batch, parts ?? .max, &reply)
+            if let id = reply.worker { workers[number].id = id }
+            note("batch of \(number)\(reply.claims.map { " claims \($0.jobs.count)" } ?? "")")
         } catch {
             note("batch of \(number) fails: \(error.code.rawValue)")
-            try send(.batchFailed(error, reply), to: number)
-            return try tellHints()
+            reply.error = error
         }
-        if let id = reply.worker { workers[number].id = id }
         // A replacement can bring an earlier job its key between its claim and its start.
         if let job = reply.claims?.jobs.first(where: { isBehind($0.job) }) {
             throw Broken(description: "\(job.ticket) is claimed before an earlier job with its serial key")
         }
-        note("batch of \(number)\(reply.claims.map { " claims \($0.jobs.count)" } ?? "")")
         try send(.batchEnded(reply), to: number)
         try tellHints()
     }
@@ -211,50 +210,49 @@ struct QueueWorld {
         guard let worker = batch.worker else { return }
         if !batch.writes.results.isEmpty {
             try part()
-            let accepted = batch.writes.results.map { store.finish($0, by: worker) != .refused }
-            for (result, isValid) in zip(batch.writes.results, accepted) where isValid && result.outcome == .succeeded {
-                done[result.ticket.id, default: 0] += 1
+            reply.results = batch.writes.results.map { store.finish($0, by: worker) }
+            for (result, outcome) in zip(batch.writes.results, reply.results) where outcome != .refused {
+                if result.outcome == .succeeded { done[result.ticket.id, default: 0] += 1 }
+                if !result.hasUnknownOutcome { resolved.insert(result.ticket) }
             }
-            for (result, isValid) in zip(batch.writes.results, accepted) where isValid && !result.hasUnknownOutcome {
-                resolved.insert(result.ticket)
-            }
-            reply.results = accepted
+            reply.rest.writes.results = []
         }
         if !batch.writes.givenBack.isEmpty {
             try part()
-            for ticket in batch.writes.givenBack { _ = store.giveBack(ticket, by: worker) }
+            reply.givenBack = batch.writes.givenBack.map { store.giveBack($0, by: worker) }
+            reply.rest.writes.givenBack = []
         }
-        reply.hasGivenBack = true
         if !batch.writes.starts.isEmpty {
             try part()
             let answers = batch.writes.starts.map { store.start($0, by: worker) }
             for (ticket, mayStart) in zip(batch.writes.starts, answers) where mayStart { started[ticket] = worker }
-            reply.starts = answers
+            (reply.starts, reply.rest.writes.starts) = (answers, [])
         }
         if batch.extends {
             try part()
             guard let status = store.extend(worker) else { throw unknown }
-            (reply.cancelled, reply.isExtended) = (status.cancelled, true)
+            reply.cancelled = status.cancelled
         } else if batch.looks {
             try part()
             guard let status = store.status(of: worker) else { throw unknown }
             reply.cancelled = status.cancelled
         }
-        reply.hasLooked = true
+        (reply.rest.extends, reply.rest.looks) = (false, false)
         if batch.expires {
             try part()
             reply.expired = store.expire(queue: "default", limit: 10)
+            reply.rest.expires = false
         }
         if let request = batch.claim {
             try part()
             guard let claims = store.claim(request) else { throw unknown }
-            reply.claims = claims
+            (reply.claims, reply.rest.claim) = (claims, nil)
         }
         if batch.prunes { reply.pruned = 0 }
         if batch.unregisters {
             try part()
             store.end(worker, .unregistered)
-            reply.isUnregistered = true
+            reply.rest.unregisters = false
         }
     }
 
@@ -410,6 +408,7 @@ struct QueueWorld {
         case .follow(let kindScope):
             workers[number].followed.insert(kindScope)
             try send(.conditions(kindScope, isOpen: workers[number].isOpen, isEdge: false), to: number)
+        case .unfollow(let kindScope): workers[number].followed.remove(kindScope)
         case .backlog(let gate, let isThere):
             let isNews =
                 isThere ? workers[number].backlogs.insert(gate).inserted : workers[number].backlogs.remove(gate) != nil
@@ -425,7 +424,7 @@ struct QueueWorld {
         case .storeFails(let error): workers[number].isFailing = error != nil
         case .refused(let ticket):
             if !refused.insert(ticket).inserted { throw Broken(description: "a claim is refused twice") }
-        case .gaveUp: break
+        case .gaveUp, .idle: break
         }
     }
 
