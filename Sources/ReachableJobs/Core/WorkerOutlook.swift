@@ -2,14 +2,6 @@ internal import ReachableRetry
 
 /// The part that a worker knows of why jobs do not run: its claims, and the state of its network and conditions.
 struct WorkerOutlook: Sendable {
-    /// Something that jobs wait for.
-    enum Unmet: Hashable, Sendable {
-        /// The network; with its words.
-        case network(String)
-        /// A condition, by its name.
-        case condition(String)
-    }
-
     /// The worker in its store; `nil` before it is registered.
     var worker: WorkerID?
     /// True if it claims no more jobs.
@@ -30,7 +22,7 @@ struct WorkerOutlook: Sendable {
     /// The jobs whose payload it could not decode.
     var undecodable: Set<DurableJobID> = []
     /// The things that the jobs of a kind and scope wait for, the network first.
-    var unmet: [QueueCore.KindScope: [Unmet]] = [:]
+    var unmet: [QueueCore.KindScope: [PendingDurableJob.Reason]] = [:]
     /// The claimed jobs that are on the bus.
     var onBus: [DurableJobID: PendingJob] = [:]
 }

@@ -418,14 +418,15 @@ final class JobWorker: Sendable {
         return outlook
     }
 
-    private func unmet(_ kindScope: QueueCore.KindScope, _ followed: Followed) -> [WorkerOutlook.Unmet] {
+    private func unmet(_ kindScope: QueueCore.KindScope, _ followed: Followed) -> [PendingDurableJob.Reason] {
         let waitsForNetwork = kinds[kindScope.kind]?.waitsForNetwork == true
         return followed.conditions.enumerated().compactMap { index, condition in
             guard !condition.storage.reading.isOpen(isReachability: condition.storage.isReachability) else { return nil }
             guard index == 0, waitsForNetwork, let scope = ScopeText.scope(from: kindScope.scope) else {
-                return .condition(condition.name)
+                return .init(.condition, WaitWords.waits(for: [WaitWords.condition(condition.name)]))
             }
-            return .network(WaitWords.network(scope, missing: bus.monitor.missing(for: scope)))
+            let words = WaitWords.network(scope, missing: bus.monitor.missing(for: scope))
+            return .init(.network, WaitWords.waits(for: [words]))
         }
     }
 

@@ -54,7 +54,9 @@ public struct PendingDurableJob: Sendable, Identifiable {
         /// The job that it waits for.
         public var job: DurableJobID?
 
-        init(kind: Kind, words: String) { (self.kind, self.words) = (kind, words) }
+        init(_ kind: Kind, _ words: String, delay: Duration? = nil, job: DurableJobID? = nil) {
+            (self.kind, self.words, self.delay, self.job) = (kind, words, delay, job)
+        }
     }
 
     /// The job with an empty payload.
@@ -78,7 +80,7 @@ public struct PendingDurableJob: Sendable, Identifiable {
 
     init(_ explanation: JobExplanation, seenBy outlook: WorkerOutlook?, on node: String? = nil) {
         (job, worker, now) = (explanation.job, explanation.worker, explanation.now)
-        reasons = WaitReason.reasons(for: explanation, seenBy: outlook, on: node).map(\.reason)
+        reasons = ReasonFinder(explanation, seenBy: outlook, on: node).reasons
     }
 }
 
