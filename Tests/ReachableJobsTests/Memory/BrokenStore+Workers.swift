@@ -1,6 +1,7 @@
 import ReachabilityTesting
-import ReachableJobs
 import Synchronization
+
+@testable import ReachableJobs
 
 /// The stores that break the requirements of attempts, workers and management.
 extension BrokenStore {

@@ -1,9 +1,10 @@
 import FoundationEssentials
 import ReachabilityTesting
-import ReachableJobs
 import ReachableRetry
 import Synchronization
 import Testing
+
+@testable import ReachableJobs
 
 /// A store that breaks one requirement.
 struct BrokenStore: Sendable, CustomTestStringConvertible {

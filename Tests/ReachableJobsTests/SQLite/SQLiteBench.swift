@@ -1,8 +1,9 @@
 #if SQLite
 import Foundation
-import ReachableJobs
 import Synchronization
 import Testing
+
+@testable import ReachableJobs
 
 /// The clocks of a machine that a test can suspend and reboot.
 final class TestMachine: Sendable {
