@@ -42,91 +42,74 @@ public final class MemoryStore: JobStore {
         readDate = { Date(timeIntervalSince1970: wallTime() / .seconds(1)) }
     }
 
-    /// Adds jobs in this order; all of them, or none if it throws.
     package func push(_ jobs: [NewJob], limit: Int?) async throws(JobStoreError) -> [PushReceipt] {
         try change { (state) throws(JobStoreError) in try state.push(jobs, limit: limit) }
     }
 
-    /// Adds a worker.
     package func register(queue: String, node: String) async throws(JobStoreError) -> WorkerID {
         change { $0.register(queue: queue, node: node) }
     }
 
-    /// Removes a worker; jobs that it has claimed are available again, uncharged.
     package func unregister(_ worker: WorkerID) async throws(JobStoreError) {
         change { $0.end(worker, .unregistered) }
     }
 
-    /// Extends a worker's lease.
     package func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
         guard let status = change({ $0.extend(worker) }) else { throw .unknown(worker) }
         return status
     }
 
-    /// Returns a worker's state.
     package func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
         guard let status = change({ $0.status(of: worker) }) else { throw .unknown(worker) }
         return status
     }
 
-    /// Claims jobs for a worker, and frees the claims of workers whose lease has ended.
     package func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {
         guard let claims = change({ $0.claim(request) }) else { throw .unknown(request.worker) }
         return claims
     }
 
-    /// Fails waiting jobs whose deadline has passed.
     package func expire(queue: String, limit: Int) async throws(JobStoreError) -> ExpiredJobs {
         change { $0.expire(queue: queue, limit: limit) }
     }
 
-    /// Records that attempts start; for each, whether it may.
     package func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
         change { state in tickets.map { state.start($0, by: worker) } }
     }
 
-    /// Records results of attempts.
     package func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         change { state in results.map { state.finish($0, by: worker) } }
     }
 
-    /// Makes claimed jobs available again, uncharged.
     @discardableResult
     package func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         change { state in tickets.map { state.giveBack($0, by: worker) } }
     }
 
-    /// Cancels waiting jobs and failed ones that block others; requests the cancellation of running ones.
     package func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {
         change { state in ids.map { state.cancel($0) } }
     }
 
-    /// Makes failed and cancelled jobs available again.
     package func retry(_ ids: [DurableJobID], limit: Int?) async throws(JobStoreError) -> [RetryOutcome] {
         try change { (state) throws(JobStoreError) in try state.retry(ids, limit: limit) }
     }
 
-    /// Ends the backoff of waiting jobs; for each, whether it had one.
     package func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
         change { state in ids.map { state.endBackoff($0) } }
     }
 
-    /// Pauses or resumes the claims of a queue.
     package func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) {
         change { $0.setPaused(isPaused, queue: queue) }
     }
 
-    /// Returns jobs by position.
     package func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] {
         change { $0.find(filter) }
     }
 
-    /// Returns the store's part of why jobs do not run; `nil` for unknown jobs.
     package func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobExplanation?] {
         change { $0.explain(ids) }
     }
 
-    /// Returns the workers with a valid lease, by number; all of them belong to this process.
     package func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] {
         change { $0.registeredWorkers(of: queue) }.map { worker in
             var worker = worker
@@ -135,17 +118,14 @@ public final class MemoryStore: JobStore {
         }
     }
 
-    /// Returns the number of jobs per state, kind and destination.
     package func count(queue: String) async throws(JobStoreError) -> [JobCount] {
         change { $0.count(queue: queue) }
     }
 
-    /// Deletes jobs that ended long ago, except failed ones that block others.
     package func prune(_ retention: Retention, limit: Int) async throws(JobStoreError) -> Int {
         change { $0.prune(retention, limit: limit) }
     }
 
-    /// Hints that there may be work, or a request to cancel.
     package func changes() -> AsyncStream<Void> { listeners.stream(keeping: 1) }
 
     // MARK: - For tests
@@ -160,7 +140,7 @@ public final class MemoryStore: JobStore {
         change { $0.reboot() }
     }
 
-    /// The time since the store's creation in nanoseconds, which its workers have in common.
+    /// The time since the store's creation, which its workers have in common.
     package var nodeTime: Int64 { readClock().nanoseconds }
 
     /// The store's time.

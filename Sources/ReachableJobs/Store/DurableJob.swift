@@ -53,13 +53,10 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
     /// Its own workers leave it alone until ``until``, or until one of them has seen an edge of the scope after ``since``; after
     /// another boot they do not. Workers of other nodes may claim it from ``DurableJob/handOver`` on.
     package struct Avoidance: Hashable, Sendable {
-        /// The name of the node.
         package var node: String
         /// The identity of its boot (random(4)), on whose clock the times are: CLOCK_BOOTTIME in nanoseconds.
         package var bootID: String
-        /// The time of the failure.
         package var since: Int64
-        /// The end of the backoff.
         package var until: Int64
     }
 
@@ -222,47 +219,29 @@ public struct DurableJobID: Hashable, Sendable, LosslessStringConvertible, Codab
     private static let digits = Array("0123456789abcdef".utf8)
 }
 
-/// A job to be pushed.
+/// A job to be pushed: its properties are those of ``DurableJob``, with times that begin at the push.
 package struct NewJob: Sendable {
     /// The job's identity; the answer may name another one (see ``PushReceipt``).
     package var id: DurableJobID
-    /// The queue.
     package var queue: String
-    /// The kind.
     package var kind: String
-    /// The version of the payload's format.
     package var version: Int
-    /// The encoded parameters.
     package var payload: Data
     /// The scope to reach, in the text form of ``ScopeText``.
     package var scope = "internet"
-    /// The server or resource that the job uses.
     package var destination: String?
-    /// The order among jobs that may run.
     package var priority = JobPriority.normal
-    /// The time until the job's life starts.
     package var delay: Duration?
-    /// The time after which the job gives up.
     package var timeLimit: Duration?
     /// The rule for duplicates; `nil` allows them.
     package var unique: JobQueue.Unique?
-    /// The key of jobs that run one after the other; unique within the queue.
     package var serialKey: String?
-    /// True if followers with the same serial key run although this job failed.
     package var continuesAfterFailure = false
-    /// True if an attempt whose outcome is unknown may be repeated.
     package var isRepeatable = true
-    /// The key by which a server recognizes repeated attempts.
     package var idempotencyKey: String
-    /// The trace context of the caller.
     package var traceContext: [String: String] = [:]
 
-    /// Creates a job.
-    package init(queue: String, kind: String, version: Int = 1, payload: Data) {
-        self.init(id: DurableJobID(), queue: queue, kind: kind, version: version, payload: payload)
-    }
-
-    init(id: DurableJobID, queue: String, kind: String, version: Int, payload: Data) {
+    package init(id: DurableJobID = DurableJobID(), queue: String, kind: String, version: Int = 1, payload: Data) {
         (self.id, self.queue, self.kind, self.version, self.payload) = (id, queue, kind, version, payload)
         idempotencyKey = id.description
     }

@@ -12,14 +12,11 @@ package struct JobExplanation: Hashable, Sendable, Identifiable {
             case unique
         }
 
-        /// The other job.
         package var id: DurableJobID
         /// The state of the other job; `failed` if it failed for good, and blocks until it is retried or cancelled.
         package var state: DurableJob.State
-        /// The key.
         package var key: Key
 
-        /// Creates a blocker.
         package init(id: DurableJobID, state: DurableJob.State, key: Key) { (self.id, self.state, self.key) = (id, state, key) }
     }
 
@@ -40,6 +37,5 @@ package struct JobExplanation: Hashable, Sendable, Identifiable {
     /// The store's time.
     package var now: StoreInstant
 
-    /// The job's identity.
     package var id: DurableJobID { job.id }
 }

@@ -200,9 +200,7 @@ package struct Lane: Hashable, Sendable, Identifiable {
     /// The number of a lane in its store; later lanes have larger ones.
     package typealias ID = Int64
 
-    /// The number.
     package var id: ID
-    /// The kind of its jobs.
     package var kind: String
     /// The version of their payloads.
     package var version: Int
@@ -216,7 +214,6 @@ package struct Lane: Hashable, Sendable, Identifiable {
 package struct ClaimRequest: Hashable, Sendable {
     /// A lane whose jobs may be claimed.
     package struct Open: Hashable, Sendable {
-        /// The lane.
         package var lane: Lane.ID
         /// The most jobs of the lane to claim.
         package var limit: Int
@@ -225,22 +222,18 @@ package struct ClaimRequest: Hashable, Sendable {
         /// Its start counts as one. Earlier network failures of its node do not hold jobs back.
         package var edge: Int64
 
-        /// Creates an open lane.
         package init(lane: Lane.ID, limit: Int = .max, edge: Int64 = .min) {
             (self.lane, self.limit, self.edge) = (lane, limit, edge)
         }
     }
 
-    /// The worker.
     package var worker: WorkerID
     /// The most jobs to claim.
     package var limit: Int
-    /// The lanes whose jobs may be claimed.
     package var lanes: [Open]
     /// The last lane that the worker knows; 0 if it knows none.
     package var lastKnownLane: Lane.ID
 
-    /// Creates a request.
     package init(worker: WorkerID, limit: Int, lanes: [Open], lastKnownLane: Lane.ID) {
         (self.worker, self.limit, self.lanes, self.lastKnownLane) = (worker, limit, lanes, lastKnownLane)
     }
@@ -250,12 +243,10 @@ package struct ClaimRequest: Hashable, Sendable {
 package struct Claims: Sendable {
     /// A claimed job.
     package struct Claimed: Hashable, Sendable {
-        /// The job.
         package var job: DurableJob
         /// The number of the claim, which later calls have to name.
         package var claim: Int64
 
-        /// The ticket for later calls.
         package var ticket: JobTicket { JobTicket(id: job.id, claim: claim) }
     }
 
@@ -289,12 +280,9 @@ package struct ExpiredJobs: Sendable {
 
 /// A claim of a job.
 package struct JobTicket: Hashable, Sendable {
-    /// The job.
     package var id: DurableJobID
-    /// The number of the claim.
     package var claim: Int64
 
-    /// Creates a ticket.
     package init(id: DurableJobID, claim: Int64) { (self.id, self.claim) = (id, claim) }
 }
 
@@ -312,11 +300,9 @@ package struct AttemptResult: Hashable, Sendable {
         case again(soft: Duration, isNetwork: Bool, hard: Duration?)
     }
 
-    /// The claim.
     package var ticket: JobTicket
     /// The time of the attempt's end, from which delays count; `nil` is the time of the call.
     package var time: StoreInstant?
-    /// The end.
     package var outcome: Outcome
     /// The job's counters after it, but for crashes, which the store counts.
     package var counters: DurableJob.Counters
@@ -326,7 +312,6 @@ package struct AttemptResult: Hashable, Sendable {
     /// destination is claimed meanwhile.
     package var holdsDestination: Duration?
 
-    /// Creates a result.
     package init(
         _ ticket: JobTicket, _ outcome: Outcome, counters: DurableJob.Counters, error: String? = nil,
         holdsDestination: Duration? = nil, time: StoreInstant? = nil
