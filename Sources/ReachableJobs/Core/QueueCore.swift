@@ -241,11 +241,13 @@ struct QueueCore: Sendable {
             setPhase(ticket, .starting)
             outbox.starts.append(ticket)
         case .ended(let result):
-            guard job(result.ticket) != nil else {
+            guard let job = job(result.ticket) else {
                 // The loss of a lease has refused the others.
                 if leaving.remove(result.ticket) == nil { effects.append(.refused(result.ticket)) }
                 return
             }
+            // Its attempt was not permitted to start.
+            if job.phase == .starting { return withdraw(result.ticket) }
             remove(result.ticket)
             outbox.results.append(result)
         case .undecodable(let ticket, let error):

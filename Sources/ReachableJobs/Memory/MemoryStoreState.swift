@@ -457,15 +457,15 @@ struct MemoryStoreState: Sendable {
         }
         let sorted = waiting.map { (deadline: entries[$0].job.deadline ?? now, index: $0) }
             .sorted { ($0.deadline, $0.index) < ($1.deadline, $1.index) }
-        let late = sorted.prefix { $0.deadline <= now }
-        for (_, index) in late.prefix(max(0, limit)) {
+        let late = sorted.prefix { $0.deadline <= now }.count
+        let failed = sorted.prefix(min(late, max(0, limit)))
+        for (_, index) in failed {
             entries[index].job.failureReason = "deadline"
             setState(index, .failed)
         }
-        let left = sorted.dropFirst(min(late.count, max(0, limit)))
         return ExpiredJobs(
-            jobs: late.prefix(max(0, limit)).map { entries[$0.index].job }, next: left.first?.deadline,
-            hasMore: late.count > max(0, limit))
+            jobs: failed.map { entries[$0.index].job }, next: sorted.dropFirst(failed.count).first?.deadline,
+            hasMore: late > failed.count)
     }
 
     /// Cancels a waiting job or a failed one that keeps others waiting, or requests the cancellation of a running one.

@@ -7,7 +7,7 @@ internal import Synchronization
 ///
 /// Events come from any thread. One task performs the effects in their order; batches and attempts are tasks of their own.
 final class JobWorker: Sendable {
-    /// Thrown by an attempt that may not start, because its claim is not valid any more.
+    /// Thrown by an attempt that may not start, because its claim is not valid any more; the core knows.
     private struct StaleClaim: Error {}
 
     /// The conditions of a kind and scope.
@@ -285,7 +285,7 @@ final class JobWorker: Sendable {
     // Not inlined, like `submit`.
     @inline(never)
     private func finish(_ claimed: ClaimedJob, after end: AttemptEnd<Void>) {
-        let result = end.isStale { $0 is StaleClaim } ? nil : AttemptResult(end, of: claimed) { storeTime }
+        let result = AttemptResult(end, of: claimed) { storeTime }
         finish(claimed, result.map { .ended($0) } ?? .withdrawn(claimed.ticket))
     }
 
@@ -494,17 +494,6 @@ extension AttemptResult.Outcome {
         case .failed(let reason): (.failed, reason)
         case .cancelled: (.cancelled, nil)
         case .again: nil
-        }
-    }
-}
-
-extension AttemptEnd {
-    /// True if the last error shows that the claim was not valid.
-    fileprivate func isStale(_ isStale: (any Error) -> Bool) -> Bool {
-        switch self {
-        case .handedBack(_, let error): isStale(error)
-        case .gaveUp(let report): report.lastError.map(isStale) ?? false
-        case .succeeded, .cancelled: false
         }
     }
 }

@@ -15,9 +15,7 @@ enum NodeName {
 
     /// The host name, for people (gethostname(2)); `nil` if there is none.
     static var hostName: String? {
-        var buffer = [CChar](repeating: 0, count: 256)
-        gethostname(&buffer, buffer.count - 1)
-        let name = String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        let name = ProcessInfo.processInfo.hostName
         return name.isEmpty ? nil : name
     }
 

@@ -1,9 +1,9 @@
 internal import Reachability
 internal import ReachableRetry
 
-/// Finds the reasons why a durable job does not run. Pure.
+/// Finds the reasons why a durable job does not run.
 ///
-/// A reason that the retry bus has, too, is in its words.
+/// Pure. A reason that the retry bus has, too, is in its words.
 struct ReasonFinder {
     typealias Reason = PendingDurableJob.Reason
 

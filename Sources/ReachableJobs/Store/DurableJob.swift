@@ -164,9 +164,7 @@ public struct DurableJobID: Hashable, Sendable, LosslessStringConvertible, Codab
 
     /// Creates a new identity.
     public init() {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        let milliseconds = max(0, time.tv_sec) * 1000 + time.tv_nsec / 1_000_000
+        let milliseconds = max(0, Date().timeIntervalSince1970 * 1000)
         // One system call for both words.
         var random: (UInt64, UInt64) = (0, 0)
         if getentropy(&random, 16) != 0 {
