@@ -60,8 +60,8 @@ struct QueueCore: Sendable {
         case wantsStart(JobTicket)
         /// An attempt ended with a result.
         case ended(AttemptResult)
-        /// A job's payload cannot be decoded here; with the reason.
-        case undecodable(JobTicket, String)
+        /// A job's payload cannot be decoded here.
+        case undecodable(JobTicket)
         /// A job's task ended without a result: it was cancelled here, or the bus cut an attempt that must not be repeated.
         case withdrawn(JobTicket)
         case batchEnded(StoreBatch.Reply)
@@ -250,14 +250,14 @@ struct QueueCore: Sendable {
             if job.phase == .starting { return withdraw(result.ticket) }
             remove(result.ticket)
             outbox.results.append(result)
-        case .undecodable(let ticket, let error):
+        case .undecodable(let ticket):
             guard let job = job(ticket)?.claimed.job else { return _ = leaving.remove(ticket) }
             remove(ticket)
             let delay = Self.decodingDelay(after: job)
             undecodable[ticket.id] = now + delay
             let outcome = AttemptResult.Outcome.again(soft: delay, isNetwork: false, hard: nil)
-            outbox.results.append(
-                AttemptResult(ticket, outcome, counters: job.counters, error: error, time: storeTime(now)))
+            let error = "the payload of version \(job.version) cannot be decoded; next: register a handler that can"
+            outbox.results.append(AttemptResult(ticket, outcome, counters: job.counters, error: error, time: storeTime(now)))
         case .withdrawn(let ticket): withdraw(ticket)
         case .batchEnded(let reply): finishBatch(reply, at: now)
         case .shutDown(let end):

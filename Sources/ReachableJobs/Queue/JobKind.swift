@@ -4,11 +4,6 @@ internal import ReachableRetry
 
 /// A registered kind of jobs.
 struct JobKind: Sendable {
-    /// A payload that no registered version of the kind can read.
-    struct Unreadable: Error {
-        var text: String
-    }
-
     let name: String
     let versions: Set<Int>
     /// The version that needs no upgrade.
@@ -18,8 +13,8 @@ struct JobKind: Sendable {
     let policy: RetryPolicy
     let conditions: [Condition]
     let maxConcurrent: Int?
-    /// Decodes a payload; returns the work of an attempt.
-    let work: @Sendable (DurableJob) throws(Unreadable) -> Work
+    /// Decodes a payload; returns the work of an attempt, or `nil` if no registered version of the kind can read it.
+    let work: @Sendable (DurableJob) -> Work?
 
     /// The work of one job.
     struct Work: Sendable {
@@ -47,24 +42,15 @@ struct JobKind: Sendable {
         versions = Set(upgrading.keys).union([Parameters.jobVersion])
         (self.policy, self.conditions, self.maxConcurrent) = (policy, conditions, maxConcurrent.map { max(1, $0) })
         let decoder = JSONDecoder()
-        work = { job throws(Unreadable) in
-            let parameters: Parameters
-            do {
-                let upgrade = job.version == Parameters.jobVersion ? nil : upgrading[job.version]
-                parameters = try upgrade?(job.payload) ?? decoder.decode(Parameters.self, from: job.payload)
-            } catch {
-                // The error may quote the payload.
-                throw Unreadable(text: Self.unreadable(version: job.version))
-            }
+        work = { job in
+            let upgrade = job.version == Parameters.jobVersion ? nil : upgrading[job.version]
+            // The error may quote the payload.
+            guard let parameters = try? upgrade?(job.payload) ?? decoder.decode(Parameters.self, from: job.payload)
+            else { return nil }
             // The kind decides what its jobs wait for, before a job is read.
             let own = jobPolicy?(parameters).connectivity(policy.rules.connectivity)
             return Work(policy: own ?? policy) { attempt in try await handler(parameters, attempt) }
         }
-    }
-
-    /// The error of a job whose payload cannot be decoded.
-    static func unreadable(version: Int) -> String {
-        "the payload of version \(version) cannot be decoded; next: register a handler that can"
     }
 
     /// True if nothing but a small payload has to be decoded before an attempt.

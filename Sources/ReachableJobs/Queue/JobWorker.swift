@@ -250,12 +250,9 @@ final class JobWorker: Sendable {
             finish(claimed, .withdrawn(ticket))
             return nil
         }
-        let work: JobKind.Work
-        do {
-            work = try kind.work(job)
-        } catch {
+        guard let work = kind.work(job) else {
             instruments?.undecodable(job)
-            finish(claimed, .undecodable(ticket, error.text))
+            finish(claimed, .undecodable(ticket))
             return nil
         }
         let options = JobOptions(

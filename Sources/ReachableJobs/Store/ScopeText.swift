@@ -40,23 +40,19 @@ package enum ScopeText {
 
     /// Sets a property; returns false if it is not known or its value cannot be read.
     private static func set(_ name: String, _ value: Substring, of scope: inout Scope) -> Bool {
+        func put<Value>(_ value: Value?, _ property: WritableKeyPath<Scope, Value?>) -> Bool {
+            scope[keyPath: property] = value
+            return value != nil
+        }
         switch name {
-        case "interface":
-            scope.interface = decode(value)
-            return scope.interface != nil
-        case "mark":
-            scope.mark = UInt32(value)
-            return scope.mark != nil
-        case "uid":
-            scope.uid = UInt32(value)
-            return scope.uid != nil
+        case "interface": return put(decode(value), \.interface)
+        case "mark": return put(UInt32(value), \.mark)
+        case "uid": return put(UInt32(value), \.uid)
+        case "port": return put(UInt16(value), \.port)
         case "protocol":
             guard let number = UInt8(value) else { return false }
             scope.transport = Scope.Transport(rawValue: number)
             return true
-        case "port":
-            scope.port = UInt16(value)
-            return scope.port != nil
         default: return false
         }
     }
