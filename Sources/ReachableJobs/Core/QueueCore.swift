@@ -519,13 +519,6 @@ struct QueueCore: Sendable {
         return mayHaveNewLanes || request.limit > 0 && !request.lanes.isEmpty ? request : nil
     }
 
-    /// The jobs that wait on the bus, by gate.
-    private var waitingCounts: [Gate: Int] {
-        var counts: [Gate: Int] = [:]
-        for job in held.values where job.phase == .waiting { counts[job.claimed.job.gate, default: 0] += 1 }
-        return counts
-    }
-
     /// Adds the lanes with room; returns the room of all gates together, and if a lane has none.
     private mutating func addLanes(
         _ lanes: some Sequence<(Lane, Room)>, to request: inout ClaimRequest, at now: BusTime
@@ -534,8 +527,10 @@ struct QueueCore: Sendable {
         if kinds.values.contains(where: { $0.limit != nil }) {
             for job in held.values { counts[job.claimed.job.kind, default: 0] += 1 }
         }
-        /// The jobs that wait on the bus.
-        lazy var waiting = waitingCounts
+        // The jobs that wait on the bus.
+        lazy var waiting = held.values.reduce(into: [Gate: Int]()) { counts, job in
+            if job.phase == .waiting { counts[job.claimed.job.gate, default: 0] += 1 }
+        }
         var total: [Gate: Int] = [:]
         var isLimited = false
         for (lane, room) in lanes {
