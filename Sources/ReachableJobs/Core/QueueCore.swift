@@ -235,11 +235,9 @@ struct QueueCore: Sendable {
         case .room: if lacksRoom { wantsClaim = true }
         case .conditions(let kindScope, let isOpen, let isEdge): change(kindScope, isOpen: isOpen, isEdge: isEdge, at: now)
         case .wantsStart(let ticket):
-            guard let job = job(ticket), job.phase == .waiting, !job.isCancelled else {
-                return effects.append(.permit(ticket, false))
-            }
+            guard let job = job(ticket), job.phase == .waiting else { return effects.append(.permit(ticket, false)) }
             setPhase(ticket, .starting)
-            outbox.starts.append(ticket)
+            if job.isCancelled { effects.append(.permit(ticket, false)) } else { outbox.starts.append(ticket) }
         case .ended(let result):
             guard let job = job(result.ticket) else {
                 // The loss of a lease has refused the others.
