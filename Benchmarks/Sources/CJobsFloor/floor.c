@@ -5,222 +5,208 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The statements of SQLiteTransaction, in the order of a transaction; those that find nothing to do are left out.
-enum {
-    BEGIN, COMMIT, META, SET_META, QUEUE, LANE, INSERT, PAYLOAD, UNFINISHED, WORKER, WORKERS, QUEUE_NAME, NEW_LANES, OPEN_LANE,
-    OPEN_LANES, OUTAGES, DELAYED, HEADS, CLAIM, READ_PAYLOAD, START, FINISH, STATEMENTS
+typedef struct {
+    // 0 for NULL.
+    int type, length;
+    sqlite3_int64 number;
+    // Text, or a blob.
+    char *bytes;
+} parameter;
+
+// Prepared once, as the store keeps its own.
+typedef struct {
+    char *sql;
+    sqlite3_stmt *prepared;
+} statement;
+
+typedef struct {
+    int statement, count;
+    parameter *parameters;
+} execution;
+
+struct jobs_floor {
+    // The connection that replays, and the one that is recorded while it is open.
+    sqlite3 *db, *recorded;
+    statement *statements;
+    execution *executions;
+    int statement_count, count, room, is_replayed, code;
 };
 
-static const char *const texts[STATEMENTS] = {
-    [BEGIN] = "BEGIN IMMEDIATE",
-    [COMMIT] = "COMMIT",
-    [META] = "SELECT boot_id, boot, newest_wall, instant, last_position, last_worker, schema FROM reachable_meta",
-    [SET_META] = "UPDATE reachable_meta SET boot_id = ?, boot = ?, newest_wall = ?, instant = ?, last_position = ?, "
-                 "last_worker = ?",
-    [QUEUE] = "SELECT id FROM reachable_queues WHERE name = ?",
-    [LANE] = "SELECT id FROM reachable_lanes "
-             "WHERE queue = ? AND kind = ? AND version = ? AND scope = ? AND destination IS ?",
-    [INSERT] = "INSERT INTO reachable_jobs (position, id, queue, lane, kind, priority, rank, outage, due, age, is_blocked, "
-               "not_before, deadline, unique_key, serial_key, continues, is_repeatable, idempotency_key, trace, created) "
-               "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
-    [PAYLOAD] = "INSERT INTO reachable_payloads (position, payload) VALUES (?, ?)",
-    [UNFINISHED] = "UPDATE reachable_queues SET unfinished = unfinished + ? WHERE id = ? RETURNING unfinished",
-    [WORKER] = "SELECT number, queue, node, boot_id, heartbeat, seen FROM reachable_workers WHERE number = ?",
-    [WORKERS] = "SELECT number, queue, node, boot_id, heartbeat, seen FROM reachable_workers",
-    [QUEUE_NAME] = "SELECT name, is_paused FROM reachable_queues WHERE id = ?",
-    [NEW_LANES] = "SELECT id, kind, version, scope, destination FROM reachable_lanes NOT INDEXED WHERE id > ? AND "
-                  "queue = ? ORDER BY id",
-    [OPEN_LANE] = "SELECT id, kind, version, scope, destination, hold_until, open_time, open_since, open_by FROM reachable_lanes "
-                  "WHERE id = ? AND queue = ?",
-    [OPEN_LANES] = "SELECT id FROM reachable_lanes WHERE open_by = ?",
-    [OUTAGES] = "SELECT number, node, first, last, last_until, is_closed FROM reachable_outages WHERE lane = ?",
-    [DELAYED] = "SELECT 1 FROM reachable_jobs INDEXED BY reachable_delayed WHERE lane = ? AND due IS NOT NULL AND "
-                "outage IS NULL LIMIT 1",
-    [HEADS] = "SELECT rank, position FROM reachable_jobs INDEXED BY reachable_ready "
-              "WHERE lane = ? AND outage = 0 AND (rank, position) > (-1, 0) ORDER BY rank, position LIMIT ?",
-    [CLAIM] = "UPDATE reachable_jobs SET state = 1, worker = ?1, claim = claim + 1, is_started = 0, "
-              "age = iif(rank = 2 AND outage = 0, ?2 - age, age), outage = NULL, due = NULL WHERE position = ?3 "
-              "RETURNING id, position, priority, not_before, deadline, unique_key, serial_key, continues, is_repeatable, "
-              "idempotency_key, trace, state, is_cancel_requested, started, charged, network_failures, failure_index, crashes, "
-              "soft_until, soft_since, soft_network, hard_until, last_error, failure_reason, created, finished, is_blocked, claim",
-    [READ_PAYLOAD] = "SELECT payload FROM reachable_payloads WHERE position = ?",
-    [START] = "UPDATE reachable_jobs SET started = started + iif(is_started, 0, 1), is_started = 1 "
-              "WHERE id = ? AND state = 1 AND worker = ? AND claim = ? AND NOT is_cancel_requested",
-    [FINISH] = "UPDATE reachable_jobs SET state = 3, worker = NULL, is_started = 0, is_cancel_requested = 0, started "
-               "= ?, charged = ?, "
-               "network_failures = ?, failure_index = ?, last_error = ifnull(?, last_error), failure_reason = ?, ended = ?, "
-               "finished = ? WHERE id = ? AND state = 1 AND worker = ? AND claim = ? "
-               "RETURNING position, lane, queue, kind, serial_key, unique_key",
-};
-
-enum { MOST = 1000 };
-
-struct floor_store {
-    sqlite3 *db;
-    sqlite3_stmt *statements[STATEMENTS];
-    int64_t worker, position, claimed[MOST];
-    char ids[MOST][33];
-    int count, is_full;
-};
-
-static int run(floor_store *store, int statement) {
-    int code;
-    while ((code = sqlite3_step(store->statements[statement])) == SQLITE_ROW) {}
-    sqlite3_reset(store->statements[statement]);
-    return code == SQLITE_DONE ? 0 : code;
+static void *resized(void *memory, size_t size) {
+    memory = realloc(memory, size);
+    if (!memory) abort();
+    return memory;
 }
 
-// Integers for all parameters, as many as there are.
-static void bind(floor_store *store, int statement, int count, const int64_t *values) {
-    for (int i = 0; i < count; i++) sqlite3_bind_int64(store->statements[statement], i + 1, values[i]);
-}
+// MARK: - Recording
 
-static void bind_text(floor_store *store, int statement, int index, const char *text) {
-    sqlite3_bind_text(store->statements[statement], index, text, -1, SQLITE_STATIC);
-}
-
-static int begin(floor_store *store, int is_full) {
-    if (store->is_full != is_full) {
-        sqlite3_exec(store->db, is_full ? "PRAGMA synchronous = 2" : "PRAGMA synchronous = 1", NULL, NULL, NULL);
-        store->is_full = is_full;
+// Reads a value as sqlite3_expanded_sql writes it; returns the text behind it, or NULL if it is no such value.
+static const char *read_value(const char *text, parameter *value) {
+    *value = (parameter){0};
+    if (!strncmp(text, "NULL", 4)) return text + 4;
+    int is_blob = text[0] == 'x';
+    if (text[is_blob] != '\'') {
+        char *end;
+        value->type = SQLITE_INTEGER;
+        value->number = strtoll(text, &end, 10);
+        return end > text ? end : NULL;
     }
-    int code = run(store, BEGIN);
-    if (code) return code;
-    if (sqlite3_step(store->statements[META]) == SQLITE_ROW) {
-        store->position = sqlite3_column_int64(store->statements[META], 4);
+    value->type = is_blob ? SQLITE_BLOB : SQLITE_TEXT;
+    value->bytes = resized(NULL, strlen(text));
+    text += is_blob + 1;
+    // A quote within a text is doubled.
+    for (; *text && (text[0] != '\'' || text[1] == '\''); value->length++) {
+        unsigned byte = (unsigned char)*text;
+        if (is_blob && sscanf(text, "%2x", &byte) != 1) return NULL;
+        text += is_blob || byte == '\'' ? 2 : 1;
+        value->bytes[value->length] = (char)byte;
     }
-    sqlite3_reset(store->statements[META]);
+    return *text ? text + 1 : NULL;
+}
+
+// Reads the parameters from the places that a statement's text and its expansion have in common; returns false if it cannot.
+static int read_parameters(execution *execution, const char *sql, const char *expanded) {
+    int last = 0;
+    while (*sql) {
+        if (*sql != '?') {
+            if (*sql++ != *expanded++) return 0;
+            continue;
+        }
+        char *end;
+        int number = (int)strtol(sql + 1, &end, 10);
+        if (end == sql + 1) number = last + 1;
+        if (number > execution->count) return 0;
+        parameter *parameter = &execution->parameters[number - 1];
+        free(parameter->bytes);
+        expanded = read_value(expanded, parameter);
+        if (!expanded) return 0;
+        if (number > last) last = number;
+        sql = end;
+    }
+    return !*expanded;
+}
+
+static int find_statement(jobs_floor *floor, const char *sql) {
+    int index = 0;
+    while (index < floor->statement_count && strcmp(floor->statements[index].sql, sql)) index++;
+    if (index == floor->statement_count) {
+        floor->statements = resized(floor->statements, sizeof(statement) * (size_t)++floor->statement_count);
+        floor->statements[index] = (statement){.sql = strdup(sql)};
+    }
+    return index;
+}
+
+static void forget_executions(jobs_floor *floor) {
+    for (int i = 0; i < floor->count; i++) {
+        for (int j = 0; j < floor->executions[i].count; j++) free(floor->executions[i].parameters[j].bytes);
+        free(floor->executions[i].parameters);
+    }
+    floor->count = floor->is_replayed = 0;
+}
+
+// Called by SQLite when the recorded connection begins a statement, or ends.
+static int record(unsigned event, void *context, void *object, void *text) {
+    jobs_floor *floor = context;
+    if (event == SQLITE_TRACE_CLOSE) {
+        floor->recorded = NULL;
+        return 0;
+    }
+    const char *sql = sqlite3_sql(object);
+    // A part of another statement.
+    if (text != sql) return 0;
+    // Not after the replay, which is measured.
+    if (floor->is_replayed) forget_executions(floor);
+    if (floor->count == floor->room) {
+        floor->room = floor->room * 2 + 1000;
+        floor->executions = resized(floor->executions, sizeof(execution) * (size_t)floor->room);
+    }
+    execution *new = &floor->executions[floor->count++];
+    *new = (execution){find_statement(floor, sql), sqlite3_bind_parameter_count(object), NULL};
+    new->parameters = calloc((size_t)new->count + 1, sizeof(parameter));
+    char *expanded = sqlite3_expanded_sql(object);
+    if (!new->parameters || !expanded || !read_parameters(new, sql, expanded)) {
+        fprintf(stderr, "floor: a statement cannot be recorded: %s\n", sql);
+        floor->code = SQLITE_MISMATCH;
+    }
+    sqlite3_free(expanded);
     return 0;
 }
 
-static int set_meta(floor_store *store) {
-    bind_text(store, SET_META, 1, "floor");
-    for (int i = 2; i < 5; i++) sqlite3_bind_int64(store->statements[SET_META], i, store->position);
-    sqlite3_bind_int64(store->statements[SET_META], 5, store->position);
-    sqlite3_bind_int64(store->statements[SET_META], 6, store->worker);
-    return run(store, SET_META);
+// The floor that waits for a connection to record.
+static jobs_floor *waiting;
+
+// Called by SQLite for each connection that this process opens.
+static int connected(sqlite3 *db, const char **message, const struct sqlite3_api_routines *api) {
+    (void)message;
+    (void)api;
+    if (!waiting) return SQLITE_OK;
+    waiting->recorded = db;
+    int code = sqlite3_trace_v2(db, SQLITE_TRACE_STMT | SQLITE_TRACE_CLOSE, record, waiting);
+    waiting = NULL;
+    return code;
 }
 
-static int unfinished(floor_store *store, int64_t change) {
-    bind(store, UNFINISHED, 2, (int64_t[]){change, 1});
-    return run(store, UNFINISHED);
+jobs_floor *floor_open(const char *path) {
+    jobs_floor *floor = calloc(1, sizeof *floor);
+    if (!floor) return NULL;
+    if (sqlite3_open(path, &floor->db) || sqlite3_auto_extension((void (*)(void))connected)) {
+        fprintf(stderr, "floor: %s\n", sqlite3_errmsg(floor->db));
+        floor_close(floor);
+        return NULL;
+    }
+    return waiting = floor;
 }
 
-floor_store *floor_open(const char *path, int64_t worker) {
-    floor_store *store = calloc(1, sizeof *store);
-    if (!store) return NULL;
-    store->worker = worker;
-    int code = sqlite3_open(path, &store->db);
-    if (!code) code = sqlite3_exec(store->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = 1", NULL, NULL, NULL);
-    for (int i = 0; i < STATEMENTS && !code; i++) {
-        code = sqlite3_prepare_v3(store->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &store->statements[i], NULL);
+void floor_close(jobs_floor *floor) {
+    if (waiting == floor) waiting = NULL;
+    if (floor->recorded) sqlite3_trace_v2(floor->recorded, 0, NULL, NULL);
+    forget_executions(floor);
+    for (int i = 0; i < floor->statement_count; i++) {
+        sqlite3_finalize(floor->statements[i].prepared);
+        free(floor->statements[i].sql);
     }
-    if (!code) return store;
-    fprintf(stderr, "floor: %s\n", sqlite3_errmsg(store->db));
-    floor_close(store);
-    return NULL;
+    sqlite3_close(floor->db);
+    free(floor->executions);
+    free(floor->statements);
+    free(floor);
 }
 
-void floor_close(floor_store *store) {
-    for (int i = 0; i < STATEMENTS; i++) sqlite3_finalize(store->statements[i]);
-    sqlite3_close(store->db);
-    free(store);
+// MARK: - Replaying
+
+static int bind(sqlite3_stmt *statement, int index, const parameter *value) {
+    switch (value->type) {
+    case SQLITE_INTEGER: return sqlite3_bind_int64(statement, index, value->number);
+    case SQLITE_TEXT: return sqlite3_bind_text(statement, index, value->bytes, value->length, SQLITE_STATIC);
+    case SQLITE_BLOB: return sqlite3_bind_blob(statement, index, value->bytes, value->length, SQLITE_STATIC);
+    default: return sqlite3_bind_null(statement, index);
+    }
 }
 
-int floor_push(floor_store *store, int count) {
-    int code = begin(store, 1);
-    for (int i = 0; i < count && !code; i++) {
-        if (i == 0) {
-            bind_text(store, QUEUE, 1, "queue");
-            run(store, QUEUE);
-            bind(store, LANE, 3, (int64_t[]){1, 0, 1});
-            bind_text(store, LANE, 2, "kind");
-            bind_text(store, LANE, 4, "internet");
-            run(store, LANE);
-        }
-        char id[33];
-        uint64_t random[2];
-        sqlite3_randomness(sizeof random, random);
-        // Identities begin with the time.
-        int64_t position = ++store->position;
-        snprintf(id, sizeof id, "%016llx%016llx", (unsigned long long)position << 16 | (random[0] & 0xffff),
-                 (unsigned long long)random[1]);
-        bind(store, INSERT, 8, (int64_t[]){position, 0, 1, 1, 0, 1, 1, 0});
-        bind_text(store, INSERT, 2, id);
-        bind_text(store, INSERT, 5, "kind");
-        sqlite3_bind_int64(store->statements[INSERT], 10, 0);
-        sqlite3_bind_int64(store->statements[INSERT], 11, 0);
-        sqlite3_bind_int64(store->statements[INSERT], 16, 0);
-        sqlite3_bind_int64(store->statements[INSERT], 17, 1);
-        sqlite3_bind_int64(store->statements[INSERT], 20, position);
-        code = run(store, INSERT);
-        static const char payload[100];
-        sqlite3_bind_int64(store->statements[PAYLOAD], 1, position);
-        sqlite3_bind_blob(store->statements[PAYLOAD], 2, payload, sizeof payload, SQLITE_STATIC);
-        if (!code) code = run(store, PAYLOAD);
+static int execute(sqlite3 *db, statement *statement, const execution *execution) {
+    // Some of them take effect when they are prepared.
+    if (!strncmp(statement->sql, "PRAGMA", 6)) return sqlite3_exec(db, statement->sql, NULL, NULL, NULL);
+    int code = SQLITE_OK;
+    if (!statement->prepared) {
+        code = sqlite3_prepare_v3(db, statement->sql, -1, SQLITE_PREPARE_PERSISTENT, &statement->prepared, NULL);
     }
-    if (!code) code = unfinished(store, count);
-    if (!code) code = set_meta(store);
-    return code ? code : run(store, COMMIT);
+    for (int i = 0; i < execution->count && !code; i++) code = bind(statement->prepared, i + 1, &execution->parameters[i]);
+    if (code) return code;
+    while ((code = sqlite3_step(statement->prepared)) == SQLITE_ROW) {}
+    sqlite3_reset(statement->prepared);
+    return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-int floor_claim(floor_store *store, int count) {
-    int code = begin(store, 0);
-    const int reads[] = {WORKER, WORKERS, QUEUE_NAME, NEW_LANES, OPEN_LANE, OPEN_LANES, OUTAGES, DELAYED, DELAYED};
-    const int parameters[] = {1, 0, 1, 2, 2, 1, 1, 1, 1};
-    for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
-        bind(store, reads[i], parameters[i], (int64_t[]){1, 1});
-        run(store, reads[i]);
+int floor_replay(jobs_floor *floor) {
+    int code = floor->code;
+    for (int i = 0; i < floor->count && !code && !floor->is_replayed; i++) {
+        statement *statement = &floor->statements[floor->executions[i].statement];
+        code = execute(floor->db, statement, &floor->executions[i]);
+        if (code) fprintf(stderr, "floor: %s: %s\n", sqlite3_errmsg(floor->db), statement->sql);
     }
-    int64_t positions[MOST];
-    store->count = 0;
-    bind(store, HEADS, 2, (int64_t[]){1, count + 1});
-    while (sqlite3_step(store->statements[HEADS]) == SQLITE_ROW && store->count < count) {
-        positions[store->count++] = sqlite3_column_int64(store->statements[HEADS], 1);
-    }
-    sqlite3_reset(store->statements[HEADS]);
-    for (int i = 0; i < store->count && !code; i++) {
-        sqlite3_stmt *claim = store->statements[CLAIM];
-        bind(store, CLAIM, 3, (int64_t[]){store->worker, 0, positions[i]});
-        if (sqlite3_step(claim) == SQLITE_ROW) {
-            memcpy(store->ids[i], sqlite3_column_text(claim, 0), sizeof store->ids[i]);
-            store->claimed[i] = sqlite3_column_int64(claim, 27);
-        }
-        sqlite3_reset(claim);
-        bind(store, READ_PAYLOAD, 1, &positions[i]);
-        code = run(store, READ_PAYLOAD);
-    }
-    return code ? code : run(store, COMMIT);
-}
-
-int floor_start(floor_store *store) {
-    int code = begin(store, 0);
-    bind(store, WORKER, 1, &store->worker);
-    run(store, WORKER);
-    for (int i = 0; i < store->count && !code; i++) {
-        bind(store, START, 3, (int64_t[]){0, store->worker, store->claimed[i]});
-        bind_text(store, START, 1, store->ids[i]);
-        code = run(store, START);
-    }
-    return code ? code : run(store, COMMIT);
-}
-
-int floor_finish(floor_store *store) {
-    int code = begin(store, 1);
-    bind(store, WORKER, 1, &store->worker);
-    run(store, WORKER);
-    for (int i = 0; i < store->count && !code; i++) {
-        bind(store, FINISH, 4, (int64_t[]){1, 0, 0, 0});
-        sqlite3_bind_int64(store->statements[FINISH], 7, i);
-        sqlite3_bind_int64(store->statements[FINISH], 8, i);
-        bind_text(store, FINISH, 9, store->ids[i]);
-        sqlite3_bind_int64(store->statements[FINISH], 10, store->worker);
-        sqlite3_bind_int64(store->statements[FINISH], 11, store->claimed[i]);
-        code = run(store, FINISH);
-    }
-    if (!code) code = unfinished(store, -store->count);
-    if (!code) code = set_meta(store);
-    return code ? code : run(store, COMMIT);
+    floor->is_replayed = 1;
+    if (code || sqlite3_total_changes(floor->db) == sqlite3_total_changes(floor->recorded)) return code;
+    fprintf(stderr, "floor: the store has not changed as many rows\n");
+    return SQLITE_MISMATCH;
 }
 
 int floor_execute(const char *path, const char *sql) {

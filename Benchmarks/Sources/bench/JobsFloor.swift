@@ -34,52 +34,26 @@ struct JobsFloor {
     func measure() async throws {
         print(row(["work", "µs a job", "C µs a job", "× C", "goal", ""]))
         print("|---|---|---|---|---|---|")
-        try await measurePairs()
-        print("")
-    }
-
-    private func measurePairs() async throws {
-        let ours = try await JobsDesk(SQLiteStore(path: "\(path)/ours.db"))
-        let theirs = try await JobsDesk(SQLiteStore(path: "\(path)/floor.db"))
-        // With the same history, for the tasks elsewhere.
-        let others = try await JobsDesk(SQLiteStore(path: "\(path)/elsewhere.db"))
-        guard let floor = floor_open(theirs.store.path, theirs.worker.rawValue) else { throw BenchError("the floor did not open") }
-        defer { floor_close(floor) }
+        let desks = try await Desks(path)
         let caller = try Caller("\(path)/caller.db")
-        let executor = ours.store.executor
         var times: [Work: [(Double, Double)]] = [:]
         for _ in 0..<rounds {
-            let push = try await withTaskExecutorPreference(executor) { try await time(pushes) { try await ours.push(1) } }
-            let floorPush = try await time(pushes) { try check(floor_push(floor, 1)) }
-            times[.push, default: []].append((push, floorPush))
-            times[.pushElsewhere, default: []].append((try await time(pushes) { try await others.push(1) }, floorPush))
-            times[.pushInTransaction, default: []].append((try await time(pushes) { try caller.push() }, floorPush))
-            for desk in [ours, others] {
-                try await desk.beat()
-                try await desk.run(pushes, at: 100)
-            }
-            for _ in 0..<(pushes + 99) / 100 { try runFloor(floor, 100) }
-            times[.pushMany, default: []].append(
-                (
-                    try await time(1) { try await ours.push(1000) } / 1000,
-                    try await time(1) { try check(floor_push(floor, 1000)) } / 1000
-                ))
-            try await others.push(1000)
-            try await ours.beat()
-            let run = try await withTaskExecutorPreference(executor) { try await time(500) { try await ours.run(1, at: 1) } }
-            let floorRun = try await time(500) { try runFloor(floor, 1) }
-            times[.run, default: []].append((run, floorRun))
-            try await others.beat()
-            times[.runElsewhere, default: []].append((try await time(500) { try await others.run(1, at: 1) }, floorRun))
-            try await others.run(500, at: 100)
-            try await ours.beat()
-            times[.runMany, default: []].append(
-                (
-                    try await withTaskExecutorPreference(executor) { try await time(1) { try await ours.run(500, at: 100) } } / 500,
-                    try await time(1) { for _ in 0..<5 { try runFloor(floor, 100) } } / 500
-                ))
+            let push = try await desks.time(pushes) { for _ in 0..<pushes { try await $0.push(1) } }
+            times[.push, default: []].append((push.ours, push.floor))
+            times[.pushElsewhere, default: []].append((push.elsewhere, push.floor))
+            let inTransaction = try await time(pushes) { for _ in 0..<pushes { try caller.push() } }
+            times[.pushInTransaction, default: []].append((inTransaction, push.floor))
+            _ = try await desks.time(pushes) { try await $0.run(pushes, at: 100) }
+            let pushMany = try await desks.time(1000) { try await $0.push(1000) }
+            times[.pushMany, default: []].append((pushMany.ours, pushMany.floor))
+            let run = try await desks.time(500) { try await $0.run(500, at: 1) }
+            times[.run, default: []].append((run.ours, run.floor))
+            times[.runElsewhere, default: []].append((run.elsewhere, run.floor))
+            let runMany = try await desks.time(500) { try await $0.run(500, at: 100) }
+            times[.runMany, default: []].append((runMany.ours, runMany.floor))
         }
         for work in Work.allCases { report(work, times[work] ?? []) }
+        print("")
     }
 
     private func report(_ work: Work, _ times: [(Double, Double)]) {
@@ -92,22 +66,45 @@ struct JobsFloor {
                 work.goal.map { "≤ \(decimal($0)) × C" } ?? "", work.goal.map { ratio <= $0 ? "holds" : "MISSED" } ?? "",
             ]))
     }
+}
 
-    private func runFloor(_ floor: OpaquePointer, _ count: Int32) throws {
-        try check(floor_claim(floor, count))
-        try check(floor_start(floor))
-        try check(floor_finish(floor))
+/// Returns the microseconds of one of many.
+private func time(_ count: Int, _ body: () async throws -> Void) async throws -> Double {
+    let start = bench_now()
+    try await body()
+    return Double(bench_now() - start) / Double(count) / 1000
+}
+
+/// Stores that do the same, and C with the statements of one of them.
+private final class Desks {
+    private let ours, elsewhere, recorded: JobsDesk<SQLiteStore>
+    private let floor: OpaquePointer
+
+    init(_ path: String) async throws {
+        guard let floor = floor_open("\(path)/floor.db") else { throw BenchError("the floor did not open") }
+        self.floor = floor
+        recorded = try await JobsDesk(SQLiteStore(path: "\(path)/recorded.db"))
+        ours = try await JobsDesk(SQLiteStore(path: "\(path)/ours.db"))
+        elsewhere = try await JobsDesk(SQLiteStore(path: "\(path)/elsewhere.db"))
+        try replay()
     }
 
-    private func check(_ code: Int32) throws {
+    deinit { floor_close(floor) }
+
+    /// Returns the microseconds of one of many on the store's executor, from a task elsewhere, and in C.
+    func time(
+        _ count: Int, _ body: (JobsDesk<SQLiteStore>) async throws -> Void
+    ) async throws -> (ours: Double, elsewhere: Double, floor: Double) {
+        try await body(recorded)
+        return (
+            try await withTaskExecutorPreference(ours.store.executor) { try await bench.time(count) { try await body(ours) } },
+            try await bench.time(count) { try await body(elsewhere) }, try await bench.time(count) { try replay() }
+        )
+    }
+
+    private func replay() throws {
+        let code = floor_replay(floor)
         if code != 0 { throw BenchError("the floor failed with SQLite's code \(code)") }
-    }
-
-    /// Microseconds of each.
-    private func time(_ count: Int, _ body: () async throws -> Void) async throws -> Double {
-        let start = bench_now()
-        for _ in 0..<count { try await body() }
-        return Double(bench_now() - start) / Double(count) / 1000
     }
 }
 

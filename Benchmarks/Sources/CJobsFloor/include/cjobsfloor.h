@@ -2,18 +2,14 @@
 #ifndef CJOBSFLOOR_H
 #define CJOBSFLOOR_H
 
-#include <stdint.h>
+typedef struct jobs_floor jobs_floor;
 
-typedef struct floor_store floor_store;
-
-/// Opens a database that a store has created, with one queue, one lane and a worker of this number; NULL if it fails.
-floor_store *floor_open(const char *path, int64_t worker);
-void floor_close(floor_store *store);
-/// Each returns 0 or SQLite's code, and does one transaction.
-int floor_push(floor_store *store, int count);
-int floor_claim(floor_store *store, int count);
-int floor_start(floor_store *store);
-int floor_finish(floor_store *store);
+/// Creates a database, and records from its first statement on what the next connection executes that this process opens, so that
+/// both begin with an empty file; NULL if it fails. The connection has to be idle during other calls.
+jobs_floor *floor_open(const char *path);
+void floor_close(jobs_floor *);
+/// Executes the statements since the last replay, with the same values; returns 0 or SQLite's code.
+int floor_replay(jobs_floor *);
 /// Executes other statements.
 int floor_execute(const char *path, const char *sql);
 
