@@ -65,24 +65,17 @@ final class JobsDesk<Store: JobStore> {
 
     func claim(_ limit: Int) async throws -> Claims { try await claim(limit, from: open("kind")) }
 
-    func claimClosed(_ limit: Int, edge: Int64) async throws -> Claims {
-        try await claim(limit, from: open("closed", edge: edge))
-    }
-
-    /// Claims one job and gives it back; returns the microseconds of the claim.
-    ///
-    /// - Parameter isWide: True if one of the closed lane is claimed with it.
-    func timeClaim(andFirstOfClosed isWide: Bool) async throws -> Double {
-        let lanes = open("kind") + (isWide ? open("closed", limit: 1) : [])
+    /// Claims jobs and gives them back; returns the microseconds of each.
+    func timeClaim(_ count: Int, from open: [ClaimRequest.Open]) async throws -> (claim: Double, giveBack: Double) {
         let start = bench_now()
-        let tickets = try await claim(isWide ? 2 : 1, from: lanes).jobs.map(\.ticket)
-        let time = Double(bench_now() - start) / 1000
-        guard tickets.count == (isWide ? 2 : 1) else { throw BenchError("a job was not claimed") }
+        let tickets = try await claim(count, from: open).jobs.map(\.ticket)
+        let end = bench_now()
+        guard tickets.count == count else { throw BenchError("a claim of \(count) jobs got \(tickets.count)") }
         try await store.giveBack(tickets, by: worker)
-        return time
+        return (Double(end - start) / 1000, Double(bench_now() - end) / 1000)
     }
 
-    private func open(_ kind: String, limit: Int = .max, edge: Int64 = .min) -> [ClaimRequest.Open] {
+    func open(_ kind: String, limit: Int = .max, edge: Int64 = .min) -> [ClaimRequest.Open] {
         lanes.filter { $0.kind == kind }.map { ClaimRequest.Open(lane: $0.id, limit: limit, edge: edge) }
     }
 
