@@ -93,11 +93,9 @@ struct PostgreSQLServer {
             WHERE id IS NOT NULL \\gset
         SELECT count(*) FROM reachable_start(:worker::bigint, :ids::uuid[], :claims::bigint[]);
         SELECT count(*) FROM reachable_finish(:worker::bigint, :ids::uuid[], :claims::bigint[],
-            array_fill('succeeded'::text, ARRAY[:n::int]), array_fill(NULL::text, ARRAY[:n::int]),
-            array_fill(NULL::bigint, ARRAY[:n::int]), array_fill(0::bigint, ARRAY[:n::int]), array_fill(false, ARRAY[:n::int]),
-            array_fill(NULL::bigint, ARRAY[:n::int]), array_fill(NULL::bigint, ARRAY[:n::int]),
+            array_fill('succeeded'::text, ARRAY[:n::int]), '{}', '{}', '{}', '{}', '{}', '{}',
             array_fill(1::bigint, ARRAY[:n::int]), array_fill(0::bigint, ARRAY[:n::int]), array_fill(0::bigint, ARRAY[:n::int]),
-            array_fill(0::bigint, ARRAY[:n::int]), array_fill(NULL::text, ARRAY[:n::int]), 0, false);
+            array_fill(0::bigint, ARRAY[:n::int]), '{}', 0, false);
         """
 
     /// Waits until a query returns true.
