@@ -29,10 +29,12 @@ package final class BlockingExecutor: TaskExecutor {
     ///
     /// - Returns: Cancels the call.
     func callBack(after duration: Duration, _ action: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
-        // Any thread may cancel it (dispatch_block_cancel(3)).
-        nonisolated(unsafe) let item = DispatchWorkItem(block: action)
-        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(clamping: duration.nanoseconds)), execute: item)
-        return { item.cancel() }
+        // Not `asyncAfter`: the timer of a cancelled item would still wake a thread. Any thread may cancel a source.
+        nonisolated(unsafe) let timer = DispatchSource.makeTimerSource(queue: queue)
+        timer.schedule(deadline: .now() + .nanoseconds(Int(clamping: duration.nanoseconds)))
+        timer.setEventHandler(handler: action)
+        timer.activate()
+        return { timer.cancel() }
     }
 
     /// True if the caller is one of the jobs.
