@@ -69,8 +69,7 @@ CREATE OR REPLACE FUNCTION reachable_claim(
     worker_ bigint, call bigint, lost_calls bigint[], maximum bigint, lanes_ bigint[], limits bigint[], edges bigint[],
     clock bigint, last_lane bigint
 ) RETURNS SETOF reachable_claimed
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET enable_bitmapscan = off
 SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
@@ -102,8 +101,7 @@ DECLARE
     ended bigint;
     j record;
 BEGIN
-    PERFORM '@own schema@';
-    moment := reachable_begin('@store@');
+    moment := reachable_begin();
     SELECT * INTO w FROM reachable_workers WHERE number = worker_ FOR KEY SHARE;
     IF NOT FOUND THEN RETURN; END IF;
     IF cardinality(lost_calls) > 0 THEN

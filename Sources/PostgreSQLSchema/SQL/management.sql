@@ -2,14 +2,13 @@
 
 -- Cancels jobs, or requests it of their workers; for each: cancelled, requested, ended or unknown.
 CREATE OR REPLACE FUNCTION reachable_cancel(jobs uuid[]) RETURNS TABLE (outcome text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 DECLARE
     now bigint;
     wanted uuid;
     j record;
 BEGIN
-    PERFORM '@own schema@';
-    now := reachable_begin('@store@');
+    now := reachable_begin();
     PERFORM reachable_lock_chains(jobs);
     FOREACH wanted IN ARRAY jobs LOOP
         SELECT * INTO j FROM reachable_jobs WHERE id = wanted FOR UPDATE;
@@ -35,15 +34,14 @@ END $$;
 -- Makes failed and cancelled jobs available again, with their old position; for each: retried, taken (by a holder of its unique
 -- key) or notEnded. maximum: the most unfinished jobs of a queue; beyond it no job is retried.
 CREATE OR REPLACE FUNCTION reachable_retry(jobs uuid[], maximum bigint) RETURNS TABLE (outcome text, holder uuid)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 DECLARE
     now bigint;
     queues text[] := '{}';
     wanted uuid;
     j record;
 BEGIN
-    PERFORM '@own schema@';
-    now := reachable_begin('@store@');
+    now := reachable_begin();
     -- No push of their unique keys meanwhile; in the order that all use.
     PERFORM reachable_lock_pushes(name) FROM (
         SELECT DISTINCT jsonb_build_array(queue, kind, unique_key)::text AS name FROM reachable_jobs
@@ -75,13 +73,12 @@ END $$;
 
 -- Ends the backoff of waiting jobs; for each, whether it had one.
 CREATE OR REPLACE FUNCTION reachable_end_backoff(jobs uuid[]) RETURNS TABLE (had_one boolean)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 DECLARE
     now bigint;
     wanted uuid;
 BEGIN
-    PERFORM '@own schema@';
-    now := reachable_begin('@store@');
+    now := reachable_begin();
     FOREACH wanted IN ARRAY jobs LOOP
         UPDATE reachable_jobs SET soft_until = NULL, soft_since = NULL, avoided_by = NULL, avoided_since = NULL,
             avoided_until = NULL, due = CASE WHEN NOT is_blocked THEN nullif(greatest(now, not_before, hard_until), now) END
@@ -94,10 +91,9 @@ END $$;
 
 -- Pauses or resumes the claims of a queue.
 CREATE OR REPLACE FUNCTION reachable_set_paused(queue_ text, is_paused boolean) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    PERFORM '@own schema@';
-    PERFORM reachable_begin('@store@');
+    PERFORM reachable_begin();
     IF is_paused THEN
         INSERT INTO reachable_paused VALUES (queue_) ON CONFLICT DO NOTHING;
     ELSE
@@ -110,14 +106,12 @@ END $$;
 -- one a job.
 CREATE OR REPLACE FUNCTION reachable_expire(queue_ text, maximum bigint)
 RETURNS TABLE (next bigint, has_more boolean, job reachable_view)
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
     now bigint;
     late uuid[];
 BEGIN
-    PERFORM '@own schema@';
-    now := reachable_begin('@store@');
+    now := reachable_begin();
     SET LOCAL synchronous_commit = off;
     WITH ended AS (
         UPDATE reachable_jobs SET state = 2, due = NULL, is_blocked = false, failure_reason = 'deadline', ended = now,
@@ -138,8 +132,7 @@ END $$;
 
 -- Deletes jobs that ended long ago and lanes without jobs; returns the number of jobs, at most maximum.
 CREATE OR REPLACE FUNCTION reachable_prune(keep_succeeded bigint, keep_failed bigint, maximum bigint) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
     now bigint;
     deleted bigint := 0;
@@ -148,8 +141,7 @@ DECLARE
     r record;
     batch record;
 BEGIN
-    PERFORM '@own schema@';
-    now := reachable_begin('@store@');
+    now := reachable_begin();
     SET LOCAL synchronous_commit = off;
     FOR r IN
         SELECT lanes.id, ends.state, now - ends.kept AS before FROM reachable_lanes lanes,
@@ -202,10 +194,8 @@ CREATE OR REPLACE FUNCTION reachable_find(
     ids uuid[], queue_ text, states bigint[], kinds text[], prefix text, unique_key_ text, serial_key_ text, destination_ text,
     after bigint, maximum bigint
 ) RETURNS SETOF reachable_view
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    PERFORM '@own schema@';
-    PERFORM reachable_now('@store@');
     RETURN QUERY EXECUTE 'SELECT v.* FROM reachable_view v JOIN reachable_jobs j USING (position) WHERE true'
         || CASE WHEN queue_ IS NOT NULL THEN ' AND j.queue = $1' ELSE '' END
         || CASE WHEN states IS NOT NULL THEN ' AND j.state = ANY($2)' ELSE '' END
@@ -223,11 +213,9 @@ END $$;
 -- Counts the jobs of a queue by state, kind and destination, in the order of the words of states.
 CREATE OR REPLACE FUNCTION reachable_count(queue_ text)
 RETURNS TABLE (state smallint, kind text, destination text, jobs bigint, oldest bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER AS $$
 #variable_conflict use_column
 BEGIN
-    PERFORM '@own schema@';
-    PERFORM reachable_now('@store@');
     RETURN QUERY
         SELECT j.state, l.kind, l.destination, count(*), min(j.created)
         FROM reachable_jobs j JOIN reachable_lanes l ON l.id = j.lane WHERE j.queue = queue_ GROUP BY 1, 2, 3
@@ -239,13 +227,12 @@ END $$;
 CREATE OR REPLACE FUNCTION reachable_explain(jobs uuid[]) RETURNS TABLE (
     now bigint, is_paused boolean, workers bigint, hold bigint, serial_blocker uuid, serial_state smallint, unique_blocker uuid,
     unique_state smallint, worker bigint, is_started boolean, job reachable_view)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
     moment bigint;
 BEGIN
-    PERFORM '@own schema@';
-    moment := reachable_now('@store@');
+    moment := reachable_now();
     RETURN QUERY
         SELECT moment, EXISTS (SELECT FROM reachable_paused p WHERE p.queue = v.queue),
                (SELECT count(*) FROM reachable_present(moment) p WHERE p.queue = v.queue),
@@ -269,9 +256,7 @@ END $$;
 
 -- The version of the tables.
 CREATE OR REPLACE FUNCTION reachable_schema() RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    PERFORM '@own schema@';
-    PERFORM reachable_now('@store@');
     RETURN (SELECT max(version) FROM reachable_versions);
 END $$;

@@ -90,7 +90,7 @@ CREATE OR REPLACE FUNCTION reachable_push_batch(
     continues_ boolean[], repeatable boolean[], idempotency_keys text[], traces text[], maximum bigint DEFAULT NULL,
     notify boolean DEFAULT true
 ) RETURNS TABLE (job uuid, outcome text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 DECLARE
     now bigint;
     wall bigint;
@@ -107,8 +107,7 @@ DECLARE
     n record;
     o record;
 BEGIN
-    PERFORM '@own schema@';
-    now := reachable_now('@store@');
+    now := reachable_now();
     wall := reachable_wall();
     sees_commits := current_setting('transaction_isolation') IN ('read committed', 'read uncommitted');
     -- Refused here: the error of a constraint would print the row.
@@ -249,15 +248,13 @@ CREATE OR REPLACE FUNCTION reachable_push(
     delay interval DEFAULT NULL, time_limit interval DEFAULT NULL, version bigint DEFAULT 1, repeatable boolean DEFAULT true,
     continues boolean DEFAULT false, idempotency_key text DEFAULT NULL, maximum bigint DEFAULT NULL, notify boolean DEFAULT true
 ) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     -- The first 48 bits are the time, as in identities that programs make.
     id text := lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
         || right(replace(gen_random_uuid()::text, '-', ''), 20);
     step bigint := array_position(ARRAY['bulk', 'normal', 'interactive'], priority) - 1;
 BEGIN
-    PERFORM '@own schema@';
-    PERFORM reachable_now('@store@');
     IF priority IS NOT NULL AND step IS NULL THEN
         RAISE EXCEPTION 'there is no priority %', priority USING HINT = 'Write bulk, normal or interactive.', ERRCODE = '22023';
     END IF;

@@ -2,8 +2,7 @@
 
 -- Records that attempts start; for each claim, whether it may.
 CREATE OR REPLACE FUNCTION reachable_start(worker_ bigint, jobs uuid[], claims bigint[]) RETURNS TABLE (may_start boolean)
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now bigint;
     own bigint;
@@ -11,8 +10,7 @@ DECLARE
     must_last boolean;
     locked bigint[];
 BEGIN
-    PERFORM '@own schema@';
-    now := reachable_begin('@store@');
+    now := reachable_begin();
     own := (SELECT number FROM reachable_workers WHERE number = worker_ FOR KEY SHARE);
     -- A push may replace a job with a unique key until it has started. What another transaction has locked does not start: it is
     -- given back if that one is rolled back.
@@ -46,16 +44,14 @@ END $$;
 -- is_repeat: the answer to an earlier call with these claims was lost.
 CREATE OR REPLACE FUNCTION reachable_give_back(worker_ bigint, jobs uuid[], claims bigint[], is_repeat boolean DEFAULT false)
 RETURNS TABLE (outcome text)
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now bigint;
     own bigint;
     t record;
     j record;
 BEGIN
-    PERFORM '@own schema@';
-    now := reachable_begin('@store@');
+    now := reachable_begin();
     own := (SELECT number FROM reachable_workers WHERE number = worker_ FOR KEY SHARE);
     PERFORM reachable_lock_chains(jobs);
     FOR t IN SELECT * FROM unnest(jobs, claims) AS t (job, claim) LOOP
@@ -82,8 +78,7 @@ CREATE OR REPLACE FUNCTION reachable_finish(
     are_network boolean[], hards bigint[], destinations bigint[], starteds bigint[], chargeds bigint[], network_failures_ bigint[],
     failure_indexes bigint[], errors text[], clock bigint, is_repeat boolean
 ) RETURNS TABLE (outcome text)
-LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now bigint;
     wall bigint;
@@ -91,8 +86,7 @@ DECLARE
     outcomes text[] := array_fill('refused'::text, ARRAY[cardinality(jobs)]);
     r record;
 BEGIN
-    PERFORM '@own schema@';
-    now := reachable_begin('@store@');
+    now := reachable_begin();
     wall := reachable_wall();
     SELECT * INTO w FROM reachable_workers WHERE number = worker_ FOR KEY SHARE;
     PERFORM reachable_lock_chains(jobs);

@@ -1,8 +1,7 @@
 -- The rules that several calls share: clocks, chains of keys, and the ends of claims.
 --
 -- What each call needs is in PL/pgSQL: it keeps the plans of its statements, and SQL functions make them with each call.
--- Functions that programs call (SECURITY DEFINER) set their own schema as the path, so that no other schema's tables or temporary
--- ones take the place of these: see rights.sql.
+-- Programs call the functions that are SECURITY DEFINER: see rights.sql.
 
 -- The server's wall clock, in nanoseconds since 1970.
 CREATE OR REPLACE FUNCTION reachable_wall() RETURNS bigint LANGUAGE sql VOLATILE AS $$
@@ -14,27 +13,20 @@ CREATE OR REPLACE FUNCTION reachable_server_start() RETURNS bigint LANGUAGE sql 
     SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint
 $$;
 
--- The store's time; refuses a function of another store.
-CREATE OR REPLACE FUNCTION reachable_now(store_ text DEFAULT NULL) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-    c record;
+-- The store's time.
+CREATE OR REPLACE FUNCTION reachable_now() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    SELECT store, instant + greatest(0, reachable_wall() - wall) AS now INTO c FROM reachable_clock;
-    IF c.store::text <> store_ THEN
-        RAISE EXCEPTION 'this session knows the schema of the job store by a name that is another store''s now'
-            USING HINT = 'Connect again, or install the functions again.', ERRCODE = 'RE004';
-    END IF;
-    RETURN c.now;
+    RETURN (SELECT instant + greatest(0, reachable_wall() - wall) FROM reachable_clock);
 END $$;
 
 -- The store's time, for a call that decides by what others have committed: its statements need snapshots of their own.
-CREATE OR REPLACE FUNCTION reachable_begin(store_ text) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+CREATE OR REPLACE FUNCTION reachable_begin() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         RAISE EXCEPTION 'of the job store''s functions, only pushes may be called above READ COMMITTED'
             USING HINT = 'SET TRANSACTION ISOLATION LEVEL READ COMMITTED.', ERRCODE = '25001';
     END IF;
-    RETURN reachable_now(store_);
+    RETURN reachable_now();
 END $$;
 
 -- The time before which a worker's last heartbeat means that its lease of 30 s has ended.

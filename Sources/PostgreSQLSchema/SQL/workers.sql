@@ -3,10 +3,9 @@
 -- Adds a worker; returns its number, and the workers of its machine as reachable_extend does.
 CREATE OR REPLACE FUNCTION reachable_register(queue_ text, node_ text, boot_ text, machine_ text, process_ text, host_ text)
 RETURNS TABLE (worker bigint, workers bigint[], processes text[])
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    PERFORM '@own schema@';
-    PERFORM reachable_begin('@store@');
+    PERFORM reachable_begin();
     SET LOCAL synchronous_commit = off;
     PERFORM reachable_tick();
     INSERT INTO reachable_workers (queue, node, boot, machine, process, host, heartbeat, seen)
@@ -21,12 +20,11 @@ END $$;
 -- can tell which have ended, and the version of the tables.
 CREATE OR REPLACE FUNCTION reachable_extend(worker_ bigint, machine_ text)
 RETURNS TABLE (jobs uuid[], claims bigint[], workers bigint[], processes text[], schema bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 DECLARE
     now bigint;
 BEGIN
-    PERFORM '@own schema@';
-    PERFORM reachable_begin('@store@');
+    PERFORM reachable_begin();
     SET LOCAL synchronous_commit = off;
     -- Before the clock is locked, for which all heartbeats wait.
     DELETE FROM reachable_starts s WHERE s.worker = worker_ AND NOT EXISTS (
@@ -44,13 +42,12 @@ END $$;
 
 -- Removes workers of a machine whose process has ended while the machine stayed up.
 CREATE OR REPLACE FUNCTION reachable_remove_ended(machine_ text, numbers bigint[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 DECLARE
     now bigint;
     number_ bigint;
 BEGIN
-    PERFORM '@own schema@';
-    now := reachable_begin('@store@');
+    now := reachable_begin();
     FOR number_ IN
         SELECT number FROM reachable_workers WHERE number = ANY(numbers) AND machine = machine_
         ORDER BY number FOR UPDATE SKIP LOCKED
@@ -61,18 +58,15 @@ END $$;
 
 -- Removes a worker that ends in good order.
 CREATE OR REPLACE FUNCTION reachable_unregister(worker_ bigint) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 BEGIN
-    PERFORM '@own schema@';
-    PERFORM reachable_remove(worker_, true, false, reachable_begin('@store@'));
+    PERFORM reachable_remove(worker_, true, false, reachable_begin());
 END $$;
 
 -- Returns the claims of a worker whose jobs' cancellation was requested, or no row if its lease has ended.
 CREATE OR REPLACE FUNCTION reachable_status(worker_ bigint) RETURNS TABLE (jobs uuid[], claims bigint[])
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 BEGIN
-    PERFORM '@own schema@';
-    PERFORM reachable_now('@store@');
     RETURN QUERY
         SELECT ARRAY(SELECT id FROM reachable_jobs WHERE worker = w.number AND is_cancel_requested ORDER BY position),
                ARRAY(SELECT claim FROM reachable_jobs WHERE worker = w.number AND is_cancel_requested ORDER BY position)
@@ -82,13 +76,12 @@ END $$;
 -- Returns the workers of a queue, or of all for null, whose lease is valid; since: the time since the last heartbeat.
 CREATE OR REPLACE FUNCTION reachable_list_workers(queue_ text)
 RETURNS TABLE (number bigint, queue text, node text, host text, process text, claims bigint, since bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
     now bigint;
 BEGIN
-    PERFORM '@own schema@';
-    now := reachable_now('@store@');
+    now := reachable_now();
     RETURN QUERY
         SELECT w.number, w.queue, w.node, w.host, w.process,
                (SELECT count(*) FROM reachable_jobs j WHERE j.worker = w.number), greatest(0, now - w.seen)

@@ -52,8 +52,6 @@ extension PostgreSQLFailure {
             return JobStoreError(.full, message, next: JobStoreError.full(queue: "", limit: 0).advice)
         case "RE003":
             return JobStoreError(.newerSchema, message, next: "update this program")
-        case "RE004":
-            return JobStoreError(.foreign, message, next: "connect again, or install the functions with PostgreSQLStore.install()")
         case "RE005":
             return JobStoreError(.foreign, message, next: "install it with PostgreSQLStore.install(), or run install.sql")
         case "53100":
