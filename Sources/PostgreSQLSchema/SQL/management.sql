@@ -42,10 +42,10 @@ DECLARE
     j record;
 BEGIN
     now := reachable_begin();
-    -- No push of their unique keys meanwhile; in the order that all use.
-    PERFORM reachable_lock_pushes(name) FROM (
-        SELECT DISTINCT jsonb_build_array(queue, kind, unique_key)::text AS name FROM reachable_jobs
-        WHERE id = ANY(jobs) AND unique_key IS NOT NULL AND state IN (2, 4) ORDER BY 1) AS names;
+    -- No push of their unique keys meanwhile.
+    PERFORM reachable_lock_pushes(ARRAY(
+        SELECT jsonb_build_array(queue, kind, unique_key)::text FROM reachable_jobs
+        WHERE id = ANY(jobs) AND unique_key IS NOT NULL AND state IN (2, 4)));
     FOREACH wanted IN ARRAY jobs LOOP
         outcome := 'notEnded';
         SELECT * INTO j FROM reachable_jobs WHERE id = wanted AND state IN (2, 4) FOR UPDATE;

@@ -19,10 +19,11 @@ BEGIN
     RETURN found_;
 END $$;
 
--- Changes the row of a name, so that this push waits for others of the name, or conflicts with them.
-CREATE OR REPLACE FUNCTION reachable_lock_pushes(name_ text) RETURNS void LANGUAGE plpgsql AS $$
+-- Changes the rows of names, in the order that all use, so that this push waits for others of a name, or conflicts with them.
+CREATE OR REPLACE FUNCTION reachable_lock_pushes(names text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO reachable_push_locks AS l (name) VALUES (name_) ON CONFLICT (name) DO UPDATE SET changes = l.changes + 1;
+    INSERT INTO reachable_push_locks AS l (name) SELECT DISTINCT unnest(names) ORDER BY 1
+    ON CONFLICT (name) DO UPDATE SET changes = l.changes + 1;
 END $$;
 
 -- Fails if a queue has more unfinished jobs than it may have. Exact among pushes and retries that name a limit.
@@ -32,7 +33,7 @@ DECLARE
 BEGIN
     IF maximum IS NULL THEN RETURN; END IF;
     FOR name IN SELECT DISTINCT unnest(queues) ORDER BY 1 LOOP
-        PERFORM reachable_lock_pushes(jsonb_build_array(name)::text);
+        PERFORM reachable_lock_pushes(ARRAY[jsonb_build_array(name)::text]);
         IF (SELECT count(*) FROM (
             SELECT FROM reachable_lanes l, LATERAL (
                 (SELECT FROM reachable_jobs WHERE lane = l.id AND state = 0 AND NOT is_blocked AND due IS NULL LIMIT maximum + 1)
@@ -47,39 +48,6 @@ BEGIN
     END LOOP;
 END $$;
 
--- True if an attempt of a job has started, also an earlier one.
-CREATE OR REPLACE FUNCTION reachable_has_started(place bigint) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
-BEGIN
-    RETURN (SELECT started > 0 OR is_started FROM reachable_view WHERE position = place);
-END $$;
-
--- Fails with 40001 if a job was changed since the transaction's snapshot. Keeps no lock, for which its result would wait.
-CREATE OR REPLACE FUNCTION reachable_check_unchanged(place bigint) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM FROM reachable_jobs WHERE position = place FOR SHARE;
-    RAISE EXCEPTION SQLSTATE 'RE000';
-EXCEPTION WHEN SQLSTATE 'RE000' THEN NULL;
-END $$;
-
--- Replaces a job that has not started; a claim of it ends.
-CREATE OR REPLACE FUNCTION reachable_replace(
-    place bigint, lane_ bigint, payload_ bytea, starts bigint, ends bigint, serial text, continues_ boolean, repeatable boolean,
-    idempotency text, trace_ text, now bigint
-) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    -- Those behind it with its old key are released when this has been committed.
-    INSERT INTO reachable_rechecks (queue, serial_key) SELECT queue, serial_key FROM reachable_jobs
-    WHERE position = place AND serial_key IS NOT NULL AND serial_key IS DISTINCT FROM serial;
-    -- A claim finds out whether it is blocked.
-    UPDATE reachable_jobs SET
-        lane = lane_, payload = payload_, not_before = starts, deadline = ends, due = CASE WHEN starts > now THEN starts END,
-        serial_key = serial, continues = continues_, is_repeatable = repeatable, idempotency_key = idempotency, trace = trace_,
-        state = 0, worker = NULL, is_blocked = false, charged = 0, network_failures = 0, failure_index = 0, crashes = 0,
-        has_unknown_outcome = false, soft_until = NULL, soft_since = NULL, hard_until = NULL, avoided_by = NULL,
-        avoided_since = NULL, avoided_until = NULL, last_error = NULL
-    WHERE position = place;
-END $$;
-
 -- Adds jobs in this order. Each result names the job that is there now, and what happened: added, kept, replaced or appended.
 --
 -- unique_rules: null, keep, replace or append. priorities: 0 bulk, 1 normal, 2 interactive. Times are nanoseconds.
@@ -89,43 +57,24 @@ CREATE OR REPLACE FUNCTION reachable_push_batch(
     priorities bigint[], delays bigint[], limits bigint[], unique_rules text[], unique_keys text[], serial_keys text[],
     continues_ boolean[], repeatable boolean[], idempotency_keys text[], traces text[], maximum bigint DEFAULT NULL,
     notify boolean DEFAULT true
-) RETURNS TABLE (job uuid, outcome text)
-LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
+) RETURNS TABLE (job uuid, outcome text) LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 DECLARE
-    now bigint;
-    wall bigint;
-    sees_commits boolean;
-    missing text;
+    now bigint := reachable_now();
+    wall bigint := reachable_wall();
+    sees_commits boolean := current_setting('transaction_isolation') IN ('read committed', 'read uncommitted');
     outcomes text[] := '{}';
-    added text[] := '{}';
     -- The unique keys that this push has locked.
-    locked text[] := '{}';
+    locked text[];
     lane_of jsonb;
-    lane_ bigint;
     name text;
     is_behind_own boolean;
     n record;
     o record;
 BEGIN
-    now := reachable_now();
-    wall := reachable_wall();
-    sees_commits := current_setting('transaction_isolation') IN ('read committed', 'read uncommitted');
-    -- Refused here: the error of a constraint would print the row.
-    SELECT CASE WHEN t.id IS NULL THEN 'id' WHEN t.queue IS NULL THEN 'queue' WHEN t.kind IS NULL THEN 'kind'
-                WHEN t.version IS NULL THEN 'version' WHEN t.payload IS NULL THEN 'payload' WHEN t.scope IS NULL THEN 'scope'
-                WHEN t.priority IS NULL THEN 'priority' WHEN t.continues IS NULL THEN 'continues'
-                WHEN t.repeatable IS NULL THEN 'repeatable' WHEN (t.rule IS NULL) <> (t.unique_key IS NULL) THEN 'unique_rule'
-                WHEN notify IS NULL THEN 'notify' WHEN length(t.payload) > 1048576 THEN '' END AS name
-    INTO missing FROM unnest(ids, queues, kinds, versions, payloads, scopes, priorities, continues_, repeatable, unique_rules,
-        unique_keys) AS t (id, queue, kind, version, payload, scope, priority, continues, repeatable, rule, unique_key)
-    ORDER BY 1 LIMIT 1;
-    IF missing = '' THEN
+    IF EXISTS (SELECT FROM unnest(payloads) AS payload WHERE length(payload) > 1048576) THEN
         RAISE EXCEPTION 'the payload of a job has more than 1 MiB'
             USING HINT = 'Store it in a file, and push the file''s name.', ERRCODE = 'RE001';
-    ELSIF missing IS NOT NULL THEN
-        RAISE EXCEPTION 'the argument % is null', missing USING ERRCODE = '22004';
-    END IF;
-    IF array_remove(unique_keys, NULL) = '{}' AND array_remove(serial_keys, NULL) = '{}' THEN
+    ELSIF array_remove(unique_keys, NULL) = '{}' AND array_remove(serial_keys, NULL) = '{}' THEN
         SELECT jsonb_object_agg(t.name, reachable_lane(t.queue, t.kind, t.version, t.scope, t.destination)) INTO lane_of FROM (
             SELECT ROW(queue, kind, version, scope, destination)::text AS name, queue, kind, version, scope, destination
             FROM unnest(queues, kinds, versions, scopes, destinations)
@@ -147,91 +96,110 @@ BEGIN
         SELECT array_agg(CASE WHEN new.id IS NULL THEN 'kept' ELSE 'added' END ORDER BY t.place) INTO outcomes
         -- A full join: each identity would be compared with each otherwise.
         FROM unnest(ids) WITH ORDINALITY AS t (id, place) FULL JOIN new ON new.id = t.id;
-        added := ARRAY(
-            SELECT DISTINCT t.queue FROM unnest(queues, outcomes) AS t (queue, outcome) WHERE t.outcome = 'added');
     ELSE
         -- Positions of jobs with one serial key are in the order of commits. All locks in the order that all use.
         PERFORM pg_advisory_xact_lock(1919246593, number) FROM (
             SELECT DISTINCT unnest(reachable_chain_locks(queue, kind, serial_key, NULL)) AS number
             FROM unnest(queues, kinds, serial_keys) AS t (queue, kind, serial_key) ORDER BY 1) AS numbers;
         locked := ARRAY(
-            SELECT DISTINCT jsonb_build_array(t.queue, t.kind, t.unique_key)::text
+            SELECT jsonb_build_array(t.queue, t.kind, t.unique_key)::text
             FROM unnest(queues, kinds, unique_keys, unique_rules) AS t (queue, kind, unique_key, rule)
             WHERE t.unique_key IS NOT NULL AND NOT (t.rule = 'keep' AND EXISTS (
                 SELECT FROM reachable_jobs u WHERE u.queue = t.queue AND u.kind = t.kind AND u.unique_key = t.unique_key
-                AND u.state < 2 AND NOT u.is_cancel_requested)) ORDER BY 1);
-        PERFORM reachable_lock_pushes(t.name) FROM unnest(locked) AS t (name);
-        FOR n IN
-            SELECT * FROM unnest(ids, queues, kinds, versions, payloads, scopes, destinations, priorities, delays, limits,
-                                 unique_rules, unique_keys, serial_keys, continues_, repeatable, idempotency_keys, traces)
-                WITH ORDINALITY AS t (
-                    id, queue, kind, version, payload, scope, destination, priority, delay, time_limit,
-                    unique_rule, unique_key, serial_key, continues, is_repeatable, idempotency_key, trace, place)
-            ORDER BY place
-        LOOP
-            -- A push that is repeated, because its first answer was lost, changes nothing.
-            IF EXISTS (SELECT FROM reachable_jobs WHERE id = n.id) THEN
+                AND u.state < 2 AND NOT u.is_cancel_requested)));
+        PERFORM reachable_lock_pushes(locked);
+    END IF;
+    -- Jobs with keys, one after the other.
+    FOR n IN
+        SELECT * FROM unnest(ids, queues, kinds, versions, payloads, scopes, destinations, priorities, delays, limits,
+                             unique_rules, unique_keys, serial_keys, continues_, repeatable, idempotency_keys, traces)
+            WITH ORDINALITY AS t (
+                id, queue, kind, version, payload, scope, destination, priority, delay, time_limit,
+                unique_rule, unique_key, serial_key, continues, is_repeatable, idempotency_key, trace, place)
+        WHERE locked IS NOT NULL ORDER BY place
+    LOOP
+        -- A push that is repeated, because its first answer was lost, changes nothing.
+        IF EXISTS (SELECT FROM reachable_jobs WHERE id = n.id) THEN
+            outcomes[n.place] := 'kept';
+            CONTINUE;
+        END IF;
+        outcomes[n.place] := 'added';
+        is_behind_own := false;
+        name := jsonb_build_array(n.queue, n.kind, n.unique_key)::text;
+        WHILE n.unique_key IS NOT NULL LOOP
+            SELECT u.position, u.id, u.state, u.xmin = pg_current_xact_id()::xid AS is_own INTO o FROM reachable_jobs u
+            WHERE u.queue = n.queue AND u.kind = n.kind AND u.unique_key = n.unique_key AND u.state < 2
+            AND NOT u.is_cancel_requested ORDER BY u.position DESC LIMIT 1;
+            IF FOUND AND n.unique_rule = 'keep' THEN
+                IF NOT sees_commits THEN
+                    -- Fails with 40001 if it was changed since the snapshot. Keeps no lock, for which its result would wait.
+                    BEGIN
+                        PERFORM FROM reachable_jobs WHERE position = o.position FOR SHARE;
+                        RAISE EXCEPTION SQLSTATE 'RE000';
+                    EXCEPTION WHEN SQLSTATE 'RE000' THEN NULL;
+                    END;
+                END IF;
                 outcomes[n.place] := 'kept';
-                CONTINUE;
-            END IF;
-            outcomes[n.place] := 'added';
-            is_behind_own := false;
-            name := jsonb_build_array(n.queue, n.kind, n.unique_key)::text;
-            WHILE n.unique_key IS NOT NULL LOOP
-                SELECT u.position, u.id, u.state, u.xmin = pg_current_xact_id()::xid AS is_own INTO o FROM reachable_jobs u
-                WHERE u.queue = n.queue AND u.kind = n.kind AND u.unique_key = n.unique_key AND u.state < 2
-                AND NOT u.is_cancel_requested ORDER BY u.position DESC LIMIT 1;
-                IF FOUND AND n.unique_rule = 'keep' THEN
-                    IF NOT sees_commits THEN PERFORM reachable_check_unchanged(o.position); END IF;
-                    outcomes[n.place] := 'kept';
-                    ids[n.place] := o.id;
-                    EXIT;
-                END IF;
-                IF name <> ALL(locked) THEN
-                    PERFORM reachable_lock_pushes(name);
-                    locked := locked || name;
-                    CONTINUE;
-                END IF;
-                EXIT WHEN o.position IS NULL;
-                is_behind_own := o.is_own;
-                outcomes[n.place] := 'appended';
-                EXIT WHEN n.unique_rule = 'append' OR reachable_has_started(o.position);
-                IF o.state = 1 AND NOT sees_commits THEN
-                    -- Whether it has started since the snapshot cannot be seen.
-                    RAISE EXCEPTION 'the job to replace may be about to start'
-                        USING HINT = 'Repeat the transaction.', ERRCODE = '40001';
-                END IF;
-                PERFORM FROM reachable_jobs WHERE position = o.position AND state < 2 AND NOT is_cancel_requested FOR UPDATE;
-                CONTINUE WHEN NOT FOUND OR reachable_has_started(o.position);
-                PERFORM reachable_replace(
-                    o.position, reachable_lane(n.queue, n.kind, n.version, n.scope, n.destination), n.payload, now + n.delay,
-                    now + n.time_limit, n.serial_key, n.continues, n.is_repeatable,
-                    coalesce(n.idempotency_key, replace(n.id::text, '-', '')), n.trace, now);
-                outcomes[n.place] := 'replaced';
                 ids[n.place] := o.id;
                 EXIT;
-            END LOOP;
-            CONTINUE WHEN outcomes[n.place] IN ('kept', 'replaced');
-            -- Behind a job of this transaction it is blocked for certain: no one else can end that one before the commit. All
-            -- others are looked at by claims, which a transaction that stays open must not hold up.
-            IF n.serial_key IS NOT NULL AND NOT is_behind_own THEN
-                SELECT u.xmin = pg_current_xact_id()::xid AS is_own INTO o FROM reachable_jobs u
-                WHERE u.queue = n.queue AND u.serial_key = n.serial_key AND (u.state < 2 OR u.state = 2 AND NOT u.continues)
-                ORDER BY u.position DESC LIMIT 1;
-                is_behind_own := coalesce(o.is_own, false);
             END IF;
-            lane_ := reachable_lane(n.queue, n.kind, n.version, n.scope, n.destination);
-            INSERT INTO reachable_jobs (id, queue, kind, lane, priority, is_blocked, due, pushed, not_before, deadline, unique_key,
-                                        serial_key, continues, is_repeatable, idempotency_key, trace, created, payload)
-            VALUES (n.id, n.queue, n.kind, lane_, n.priority, is_behind_own,
-                    CASE WHEN n.delay > 0 AND NOT is_behind_own THEN now + n.delay END, now, now + n.delay, now + n.time_limit,
-                    n.unique_key, n.serial_key, n.continues, n.is_repeatable, n.idempotency_key, n.trace, wall, n.payload)
-            ON CONFLICT (id) DO NOTHING;
-            IF FOUND THEN added := added || n.queue; ELSE outcomes[n.place] := 'kept'; END IF;
+            IF name <> ALL(locked) THEN
+                PERFORM reachable_lock_pushes(ARRAY[name]);
+                locked := locked || name;
+                CONTINUE;
+            END IF;
+            EXIT WHEN o.position IS NULL;
+            is_behind_own := o.is_own;
+            outcomes[n.place] := 'appended';
+            EXIT WHEN n.unique_rule = 'append';
+            EXIT WHEN (SELECT started > 0 OR is_started FROM reachable_view WHERE position = o.position);
+            IF o.state = 1 AND NOT sees_commits THEN
+                -- Whether it has started since the snapshot cannot be seen.
+                RAISE EXCEPTION 'the job to replace may be about to start'
+                    USING HINT = 'Repeat the transaction.', ERRCODE = '40001';
+            END IF;
+            PERFORM FROM reachable_jobs WHERE position = o.position AND state < 2 AND NOT is_cancel_requested FOR UPDATE;
+            CONTINUE WHEN NOT FOUND;
+            CONTINUE WHEN (SELECT started > 0 OR is_started FROM reachable_view WHERE position = o.position);
+            -- Those behind it with its old key are released when this has been committed.
+            INSERT INTO reachable_rechecks (queue, serial_key) SELECT queue, serial_key FROM reachable_jobs
+            WHERE position = o.position AND serial_key IS NOT NULL AND serial_key IS DISTINCT FROM n.serial_key;
+            -- A claim of it ends; the next one finds out whether it is blocked.
+            UPDATE reachable_jobs SET
+                lane = reachable_lane(n.queue, n.kind, n.version, n.scope, n.destination), payload = n.payload,
+                not_before = now + n.delay, deadline = now + n.time_limit, due = CASE WHEN n.delay > 0 THEN now + n.delay END,
+                serial_key = n.serial_key, continues = n.continues, is_repeatable = n.is_repeatable,
+                idempotency_key = coalesce(n.idempotency_key, replace(n.id::text, '-', '')), trace = n.trace,
+                state = 0, worker = NULL, is_blocked = false, charged = 0, network_failures = 0, failure_index = 0, crashes = 0,
+                has_unknown_outcome = false, soft_until = NULL, soft_since = NULL, hard_until = NULL, avoided_by = NULL,
+                avoided_since = NULL, avoided_until = NULL, last_error = NULL
+            WHERE position = o.position;
+            outcomes[n.place] := 'replaced';
+            ids[n.place] := o.id;
+            EXIT;
         END LOOP;
-    END IF;
-    PERFORM reachable_check_room(added, maximum);
-    IF notify AND (added <> '{}' OR 'replaced' = ANY(outcomes)) THEN PERFORM reachable_notify(); END IF;
+        CONTINUE WHEN outcomes[n.place] IN ('kept', 'replaced');
+        -- Behind a job of this transaction it is blocked for certain: no one else can end that one before the commit. All
+        -- others are looked at by claims, which a transaction that stays open must not hold up.
+        IF n.serial_key IS NOT NULL AND NOT is_behind_own THEN
+            SELECT u.xmin = pg_current_xact_id()::xid AS is_own INTO o FROM reachable_jobs u
+            WHERE u.queue = n.queue AND u.serial_key = n.serial_key AND (u.state < 2 OR u.state = 2 AND NOT u.continues)
+            ORDER BY u.position DESC LIMIT 1;
+            is_behind_own := coalesce(o.is_own, false);
+        END IF;
+        INSERT INTO reachable_jobs (id, queue, kind, lane, priority, is_blocked, due, pushed, not_before, deadline, unique_key,
+                                    serial_key, continues, is_repeatable, idempotency_key, trace, created, payload)
+        VALUES (n.id, n.queue, n.kind, reachable_lane(n.queue, n.kind, n.version, n.scope, n.destination), n.priority,
+                is_behind_own, CASE WHEN n.delay > 0 AND NOT is_behind_own THEN now + n.delay END, now, now + n.delay,
+                now + n.time_limit, n.unique_key, n.serial_key, n.continues, n.is_repeatable, n.idempotency_key, n.trace, wall,
+                n.payload)
+        ON CONFLICT (id) DO NOTHING;
+        IF NOT FOUND THEN outcomes[n.place] := 'kept'; END IF;
+    END LOOP;
+    PERFORM reachable_check_room(
+        ARRAY(SELECT t.queue FROM unnest(queues, outcomes) AS t (queue, outcome) WHERE t.outcome IN ('added', 'appended')),
+        maximum);
+    IF notify AND NOT outcomes <@ '{kept}' THEN PERFORM reachable_notify(); END IF;
     RETURN QUERY SELECT * FROM unnest(ids, outcomes);
 END $$;
 
@@ -247,18 +215,24 @@ CREATE OR REPLACE FUNCTION reachable_push(
     serial_key text DEFAULT NULL, unique_key text DEFAULT NULL, unique_rule text DEFAULT 'keep', priority text DEFAULT 'normal',
     delay interval DEFAULT NULL, time_limit interval DEFAULT NULL, version bigint DEFAULT 1, repeatable boolean DEFAULT true,
     continues boolean DEFAULT false, idempotency_key text DEFAULT NULL, maximum bigint DEFAULT NULL, notify boolean DEFAULT true
-) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER AS $$
+) RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     -- The first 48 bits are the time, as in identities that programs make.
     id text := lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
         || right(replace(gen_random_uuid()::text, '-', ''), 20);
     step bigint := array_position(ARRAY['bulk', 'normal', 'interactive'], priority) - 1;
+    -- Refused here: the error of a constraint would print the row.
+    missing text := (
+        SELECT name FROM (VALUES
+            ('kind', kind), ('payload', payload), ('queue', queue), ('scope', scope), ('unique_rule', unique_rule),
+            ('priority', priority), ('version', version::text), ('repeatable', repeatable::text),
+            ('continues', continues::text), ('notify', notify::text)) AS argument (name, value)
+        WHERE value IS NULL LIMIT 1);
 BEGIN
-    IF priority IS NOT NULL AND step IS NULL THEN
+    IF missing IS NOT NULL THEN RAISE EXCEPTION 'the argument % is null', missing USING ERRCODE = '22004'; END IF;
+    IF step IS NULL THEN
         RAISE EXCEPTION 'there is no priority %', priority USING HINT = 'Write bulk, normal or interactive.', ERRCODE = '22023';
     END IF;
-    IF unique_rule IS NULL THEN RAISE EXCEPTION 'the argument unique_rule is null' USING ERRCODE = '22004'; END IF;
     IF unique_rule NOT IN ('keep', 'replace', 'append') THEN
         RAISE EXCEPTION 'there is no unique_rule %', unique_rule USING HINT = 'Write keep, replace or append.', ERRCODE = '22023';
     END IF;
