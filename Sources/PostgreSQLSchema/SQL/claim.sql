@@ -7,7 +7,7 @@ SELECT j.id, j.position, j.queue, l.kind, l.version, l.scope, l.destination, j.p
        j.is_cancel_requested, j.started, j.charged, j.network_failures, j.failure_index, j.crashes,
        j.soft_until, j.soft_since, j.avoided_by, j.avoided_since, j.avoided_until, j.hard_until,
        j.last_error, j.failure_reason, j.created, j.finished,
-       j.state = 0 AND reachable_is_blocked(j) AS is_blocked, j.has_unknown_outcome, j.claim, j.payload,
+       j.state = 0 AND reachable_blockers(j) <> '{NULL,NULL}' AS is_blocked, j.has_unknown_outcome, j.claim, j.payload,
        -- `started` is without this one until the claim ends.
        j.state = 1 AND EXISTS (
            SELECT FROM reachable_starts s
@@ -55,7 +55,7 @@ DECLARE
 BEGIN
     SELECT * INTO j FROM reachable_jobs WHERE position = place FOR UPDATE SKIP LOCKED;
     IF NOT FOUND OR NOT reachable_try_chains(j.queue, j.kind, j.serial_key, j.unique_key) THEN RETURN NULL; END IF;
-    IF NOT reachable_is_blocked(j) THEN RETURN true; END IF;
+    IF reachable_blockers(j) = '{NULL,NULL}' THEN RETURN true; END IF;
     UPDATE reachable_jobs SET is_blocked = true, due = NULL WHERE position = place;
     RETURN false;
 END $$;

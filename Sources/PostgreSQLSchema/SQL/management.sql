@@ -227,32 +227,17 @@ END $$;
 CREATE OR REPLACE FUNCTION reachable_explain(jobs uuid[]) RETURNS TABLE (
     now bigint, is_paused boolean, workers bigint, hold bigint, serial_blocker uuid, serial_state smallint, unique_blocker uuid,
     unique_state smallint, worker bigint, is_started boolean, job reachable_view)
-LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
-#variable_conflict use_column
-DECLARE
-    moment bigint;
-BEGIN
-    moment := reachable_now();
-    RETURN QUERY
-        SELECT moment, EXISTS (SELECT FROM reachable_paused p WHERE p.queue = v.queue),
-               (SELECT count(*) FROM reachable_present(moment) p WHERE p.queue = v.queue),
-               (SELECT h.until FROM reachable_holds h WHERE h.queue = v.queue AND h.scope = v.scope
-                AND h.target = reachable_target(v.destination) AND h.until > moment),
-               sb.id, sb.state, ub.id, ub.state, j.worker, v.is_started, v
-        FROM unnest(jobs) AS wanted (id) JOIN reachable_jobs j ON j.id = wanted.id
-        JOIN reachable_view v ON v.position = j.position
-        LEFT JOIN LATERAL (
-            SELECT o.id, o.state FROM reachable_jobs o
-            WHERE v.is_blocked AND o.queue = j.queue AND o.serial_key = j.serial_key
-            AND (o.state < 2 OR o.state = 2 AND NOT o.continues)
-            AND (o.position < j.position OR o.state = 1 AND o.position <> j.position)
-            ORDER BY o.position LIMIT 1) AS sb ON true
-        LEFT JOIN LATERAL (
-            SELECT o.id, o.state FROM reachable_jobs o
-            WHERE v.is_blocked AND o.queue = j.queue AND o.kind = j.kind AND o.unique_key = j.unique_key AND o.state < 2
-            AND (o.position < j.position OR o.state = 1 AND o.position <> j.position)
-            ORDER BY o.position LIMIT 1) AS ub ON true;
-END $$;
+LANGUAGE sql SECURITY DEFINER SET enable_seqscan = off AS $$
+    SELECT moment, EXISTS (SELECT FROM reachable_paused p WHERE p.queue = v.queue),
+           (SELECT count(*) FROM reachable_workers w WHERE w.queue = v.queue AND moment - w.seen < 30000000000),
+           (SELECT h.until FROM reachable_holds h WHERE h.queue = v.queue AND h.scope = v.scope
+            AND h.target = reachable_target(v.destination) AND h.until > moment),
+           s.id, s.state, u.id, u.state, j.worker, v.is_started, v
+    FROM reachable_now() AS moment, unnest(jobs) AS wanted (id) JOIN reachable_jobs j ON j.id = wanted.id
+    JOIN reachable_view v ON v.position = j.position
+    LEFT JOIN reachable_jobs s ON v.state = 0 AND s.position = (reachable_blockers(j))[1]
+    LEFT JOIN reachable_jobs u ON v.state = 0 AND u.position = (reachable_blockers(j))[2]
+$$;
 
 -- The version of the tables.
 CREATE OR REPLACE FUNCTION reachable_schema() RETURNS bigint

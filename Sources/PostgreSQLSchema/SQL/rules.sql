@@ -8,11 +8,6 @@ CREATE OR REPLACE FUNCTION reachable_wall() RETURNS bigint LANGUAGE sql VOLATILE
     SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000
 $$;
 
--- The time at which the server was started, in microseconds since 1970.
-CREATE OR REPLACE FUNCTION reachable_server_start() RETURNS bigint LANGUAGE sql STABLE AS $$
-    SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint
-$$;
-
 -- The store's time.
 CREATE OR REPLACE FUNCTION reachable_now() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -29,33 +24,20 @@ BEGIN
     RETURN reachable_now();
 END $$;
 
--- The time before which a worker's last heartbeat means that its lease of 30 s has ended.
-CREATE OR REPLACE FUNCTION reachable_lease_end() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
-BEGIN
-    RETURN (
-        SELECT CASE
-            WHEN server_start <> reachable_server_start() THEN -1
-            -- Within one lease of the server's own start none has ended.
-            WHEN lease + step - server_started <= 30000000000 AND server_started > 0 THEN -1
-            ELSE lease + step - 30000000000 END
-        FROM reachable_clock, LATERAL (SELECT least(greatest(0, reachable_wall() - wall), 15000000000) AS step) AS s);
-END $$;
-
--- The workers whose lease is valid now. Within one lease of the server's start none ends, and `seen` alone tells.
-CREATE OR REPLACE FUNCTION reachable_present(moment bigint) RETURNS SETOF reachable_workers LANGUAGE sql VOLATILE AS $$
-    SELECT * FROM reachable_workers WHERE heartbeat > reachable_lease_end() AND moment - seen < 30000000000
-$$;
-
 -- Moves the clocks on. Each heartbeat calls it.
 CREATE OR REPLACE FUNCTION reachable_tick() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
+    known timestamptz := (SELECT server_start FROM reachable_clock FOR UPDATE);
+    start timestamptz := pg_postmaster_start_time();
     moment bigint := reachable_wall();
-    start bigint := reachable_server_start();
 BEGIN
     UPDATE reachable_clock SET
-        lease = lease + CASE WHEN server_start = start THEN least(greatest(0, moment - wall), 15000000000) ELSE 0 END,
-        server_started = CASE WHEN server_start = start THEN server_started ELSE greatest(lease, 1) END,
+        lease = lease + CASE WHEN known = start THEN least(greatest(0, moment - wall), 15000000000) ELSE 0 END,
         server_start = start, instant = instant + greatest(0, moment - wall), wall = moment;
+    IF known <> start THEN
+        -- Within one lease of the server's own start none ends.
+        UPDATE reachable_workers SET heartbeat = (SELECT lease FROM reachable_clock);
+    END IF;
 END $$;
 
 -- Tells workers that there may be work, at most once for each transaction.
@@ -66,6 +48,11 @@ $$;
 -- The name of a destination in reachable_holds.
 CREATE OR REPLACE FUNCTION reachable_target(destination text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT coalesce('=' || destination, '')
+$$;
+
+-- The end of the delays that bind all workers; null if it has passed. The backoff of a network failure binds one node alone.
+CREATE OR REPLACE FUNCTION reachable_due(j reachable_jobs, now bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+    SELECT nullif(greatest(now, j.not_before, j.hard_until, CASE WHEN j.avoided_by IS NULL THEN j.soft_until END), now)
 $$;
 
 -- Chains --------------------------------------------------------------------------------------------------------------------
@@ -95,20 +82,20 @@ BEGIN
         WHERE NOT pg_try_advisory_xact_lock(1919246594, number));
 END $$;
 
--- True if an available job has to wait for another one with its keys: an earlier one, or any that runs, for a retried job may come
--- back before a running one.
-CREATE OR REPLACE FUNCTION reachable_is_blocked(j reachable_jobs) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+-- The jobs for which an available one has to wait, null if there is none: the first with its serial key, and the first with its
+-- unique key. If it is the first itself, one that runs: a retried job may come back before that.
+CREATE OR REPLACE FUNCTION reachable_blockers(j reachable_jobs) RETURNS bigint[] LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN j.serial_key IS NOT NULL AND (
-        EXISTS (SELECT FROM reachable_jobs o WHERE o.queue = j.queue AND o.serial_key = j.serial_key
-                AND (o.state < 2 OR o.state = 2 AND NOT o.continues) AND o.position < j.position)
-        OR EXISTS (SELECT FROM reachable_jobs o WHERE o.queue = j.queue AND o.serial_key = j.serial_key AND o.state = 1
-                   AND o.position <> j.position))
-    OR j.unique_key IS NOT NULL AND (
-        EXISTS (SELECT FROM reachable_jobs o WHERE o.queue = j.queue AND o.kind = j.kind AND o.unique_key = j.unique_key
-                AND o.state < 2 AND o.position < j.position)
-        OR EXISTS (SELECT FROM reachable_jobs o WHERE o.queue = j.queue AND o.kind = j.kind AND o.unique_key = j.unique_key
-                   AND o.state = 1 AND o.position <> j.position));
+    RETURN ARRAY[CASE WHEN j.serial_key IS NOT NULL THEN coalesce(
+        (SELECT o.position FROM reachable_jobs o WHERE o.queue = j.queue AND o.serial_key = j.serial_key
+         AND (o.state < 2 OR o.state = 2 AND NOT o.continues) AND o.position < j.position ORDER BY o.position LIMIT 1),
+        (SELECT o.position FROM reachable_jobs o WHERE o.queue = j.queue AND o.serial_key = j.serial_key AND o.state = 1
+         AND o.position <> j.position LIMIT 1)) END,
+    CASE WHEN j.unique_key IS NOT NULL THEN coalesce(
+        (SELECT o.position FROM reachable_jobs o WHERE o.queue = j.queue AND o.kind = j.kind AND o.unique_key = j.unique_key
+         AND o.state < 2 AND o.position < j.position ORDER BY o.position LIMIT 1),
+        (SELECT o.position FROM reachable_jobs o WHERE o.queue = j.queue AND o.kind = j.kind AND o.unique_key = j.unique_key
+         AND o.state = 1 AND o.position <> j.position LIMIT 1)) END];
 END $$;
 
 -- Releases the first blocked job of each key, if no other one blocks it any more. The caller holds the locks of the chains.
@@ -129,17 +116,12 @@ BEGIN
         IF NOT FOUND THEN
             -- A transaction is open that replaces it.
             INSERT INTO reachable_rechecks (queue, kind, serial_key, unique_key) VALUES (queue_, kind_, serial, uniq);
-        ELSIF j.state = 0 AND j.is_blocked AND NOT reachable_is_blocked(j) THEN
+        ELSIF j.state = 0 AND j.is_blocked AND reachable_blockers(j) = '{NULL,NULL}' THEN
             UPDATE reachable_jobs SET is_blocked = false, due = reachable_due(reachable_jobs, now) WHERE position = first;
             PERFORM reachable_notify();
         END IF;
     END LOOP;
 END $$;
-
--- The end of the delays that bind all workers; null if it has passed. The backoff of a network failure binds one node alone.
-CREATE OR REPLACE FUNCTION reachable_due(j reachable_jobs, now bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
-    SELECT nullif(greatest(now, j.not_before, j.hard_until, CASE WHEN j.avoided_by IS NULL THEN j.soft_until END), now)
-$$;
 
 -- Looks again at the keys and claims that another transaction had locked.
 CREATE OR REPLACE FUNCTION reachable_recheck(now bigint) RETURNS void LANGUAGE plpgsql AS $$
@@ -156,63 +138,62 @@ BEGIN
     END LOOP;
 END $$;
 
--- Workers -------------------------------------------------------------------------------------------------------------------
+-- Ends of claims ------------------------------------------------------------------------------------------------------------
 
--- Makes a running job available again, or ends it if its cancellation was requested; returns its state. The caller holds the locks
--- of its chains.
+-- Makes a running job available again, or ends it if its cancellation was requested; returns its state, or null if it does not
+-- run. The caller holds the locks of its chains.
 --
 -- given_back: attempts that have started stay counted; otherwise the outcome of a started one is unknown. crashed: the process
 -- ended while its machine stayed up.
-CREATE OR REPLACE FUNCTION reachable_free(place bigint, given_back boolean, crashed boolean, now bigint) RETURNS smallint
-LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION reachable_free(
+    place bigint, given_back boolean, crashed boolean, now bigint, finisher_ bigint DEFAULT NULL
+) RETURNS smallint LANGUAGE plpgsql AS $$
 DECLARE
-    is_started boolean;
     j reachable_jobs;
 BEGIN
-    SELECT * INTO j FROM reachable_jobs WHERE position = place AND state = 1 FOR UPDATE SKIP LOCKED;
+    PERFORM FROM reachable_jobs WHERE position = place AND state = 1 FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         -- A transaction is open that replaces it.
         INSERT INTO reachable_rechecks (queue, kind, serial_key, unique_key, position, claim)
         SELECT queue, kind, serial_key, unique_key, position, claim FROM reachable_jobs WHERE position = place AND state = 1;
-        RETURN 0;
+        RETURN CASE WHEN FOUND THEN 0 END;
     END IF;
-    is_started := (SELECT v.is_started FROM reachable_view v WHERE v.position = place);
     UPDATE reachable_jobs u SET
         state = CASE WHEN u.is_cancel_requested THEN 4 ELSE 0 END, worker = NULL, is_cancel_requested = false,
-        started = u.started + is_started::integer, crashes = u.crashes + (crashed AND is_started)::integer,
-        has_unknown_outcome = u.has_unknown_outcome OR is_started AND NOT given_back,
+        finisher = finisher_, started = u.started + v.is_started::integer,
+        crashes = u.crashes + (crashed AND v.is_started)::integer,
+        has_unknown_outcome = u.has_unknown_outcome OR v.is_started AND NOT given_back,
         due = CASE WHEN NOT u.is_cancel_requested THEN reachable_due(u, now) END,
         ended = CASE WHEN u.is_cancel_requested THEN now END,
         finished = CASE WHEN u.is_cancel_requested THEN reachable_wall() END
-    WHERE position = place RETURNING * INTO j;
+    FROM reachable_view v WHERE u.position = place AND v.position = place RETURNING u.* INTO j;
     PERFORM reachable_release(j.queue, j.kind, j.serial_key, j.unique_key, now);
     PERFORM reachable_notify();
     RETURN j.state;
 END $$;
 
--- Removes a worker, and frees its claims.
-CREATE OR REPLACE FUNCTION reachable_remove(worker_ bigint, given_back boolean, crashed boolean, now bigint) RETURNS void
+-- Removes workers, and frees their claims.
+CREATE OR REPLACE FUNCTION reachable_remove(numbers bigint[], given_back boolean, crashed boolean, now bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    DELETE FROM reachable_workers WHERE number = worker_;
-    IF NOT FOUND THEN RETURN; END IF;
-    PERFORM reachable_lock_chains(ARRAY(SELECT id FROM reachable_jobs WHERE worker = worker_));
+    IF numbers = '{}' THEN RETURN; END IF;
+    DELETE FROM reachable_workers WHERE number = ANY(numbers);
+    PERFORM reachable_lock_chains(ARRAY(SELECT id FROM reachable_jobs WHERE worker = ANY(numbers)));
     -- A result may have come before the locks.
     PERFORM reachable_free(position, given_back, crashed, now)
-    FROM (SELECT position FROM reachable_jobs WHERE worker = worker_ ORDER BY position) AS claimed;
-    DELETE FROM reachable_starts WHERE worker = worker_;
+    FROM (SELECT position FROM reachable_jobs WHERE worker = ANY(numbers) ORDER BY position) AS claimed;
+    DELETE FROM reachable_starts WHERE worker = ANY(numbers);
 END $$;
 
--- Removes the workers whose lease has ended. Another call does so at the same time with those that it has locked.
+-- Removes the workers whose lease of 30 s has ended. Another call does so at the same time with those that it has locked.
 CREATE OR REPLACE FUNCTION reachable_sweep(own bigint, now bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    lease_end bigint := reachable_lease_end();
-    number_ bigint;
+    -- Null until the first heartbeat after the server's start.
+    lease_end bigint := (
+        SELECT lease + least(greatest(0, reachable_wall() - wall), 15000000000) - 30000000000 FROM reachable_clock
+        WHERE server_start = pg_postmaster_start_time());
 BEGIN
-    FOR number_ IN
+    PERFORM reachable_remove(ARRAY(
         SELECT number FROM reachable_workers WHERE heartbeat <= lease_end AND number <> own
-        ORDER BY number FOR UPDATE SKIP LOCKED
-    LOOP
-        PERFORM reachable_remove(number_, false, false, now);
-    END LOOP;
+        ORDER BY number FOR UPDATE SKIP LOCKED), false, false, now);
 END $$;

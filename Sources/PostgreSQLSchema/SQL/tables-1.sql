@@ -7,14 +7,11 @@
 -- down, so that neither a step of the wall clock nor a restart ends a worker's lease.
 CREATE TABLE reachable_clock (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
-    wall bigint NOT NULL, instant bigint NOT NULL DEFAULT 0,
-    lease bigint NOT NULL DEFAULT 0,
-    -- The server's start, and the lease clock when it was first seen.
-    server_start bigint NOT NULL, server_started bigint NOT NULL DEFAULT 0
+    wall bigint NOT NULL, instant bigint NOT NULL DEFAULT 0, lease bigint NOT NULL DEFAULT 0,
+    -- The server's start before the last heartbeat.
+    server_start timestamptz NOT NULL DEFAULT pg_postmaster_start_time()
 );
-INSERT INTO reachable_clock (wall, server_start)
-SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000,
-       (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint;
+INSERT INTO reachable_clock (wall) SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000;
 
 CREATE TABLE reachable_paused (queue text PRIMARY KEY);
 
@@ -43,7 +40,6 @@ CREATE TABLE reachable_workers (
     queue text NOT NULL, node text NOT NULL, boot text NOT NULL, machine text NOT NULL, process text NOT NULL, host text,
     heartbeat bigint NOT NULL, seen bigint NOT NULL
 );
-CREATE INDEX reachable_workers_heartbeat ON reachable_workers (heartbeat);
 
 -- state: 0 available, 1 running, 2 failed, 3 succeeded, 4 cancelled. priority: 0 bulk, 1 normal, 2 interactive.
 -- due: the end of the delays that bind all workers, if a claim has not seen it yet; null also for blocked jobs.

@@ -2,8 +2,7 @@
 
 -- Adds a worker; returns its number, and the workers of its machine as reachable_extend does.
 CREATE OR REPLACE FUNCTION reachable_register(queue_ text, node_ text, boot_ text, machine_ text, process_ text, host_ text)
-RETURNS TABLE (worker bigint, workers bigint[], processes text[])
-LANGUAGE plpgsql SECURITY DEFINER AS $$
+RETURNS TABLE (worker bigint, workers bigint[], processes text[]) LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     PERFORM reachable_begin();
     SET LOCAL synchronous_commit = off;
@@ -44,23 +43,18 @@ END $$;
 CREATE OR REPLACE FUNCTION reachable_remove_ended(machine_ text, numbers bigint[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 DECLARE
-    now bigint;
-    number_ bigint;
+    now bigint := reachable_begin();
 BEGIN
-    now := reachable_begin();
-    FOR number_ IN
+    PERFORM reachable_remove(ARRAY(
         SELECT number FROM reachable_workers WHERE number = ANY(numbers) AND machine = machine_
-        ORDER BY number FOR UPDATE SKIP LOCKED
-    LOOP
-        PERFORM reachable_remove(number_, false, true, now);
-    END LOOP;
+        ORDER BY number FOR UPDATE SKIP LOCKED), false, true, now);
 END $$;
 
 -- Removes a worker that ends in good order.
 CREATE OR REPLACE FUNCTION reachable_unregister(worker_ bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 BEGIN
-    PERFORM reachable_remove(worker_, true, false, reachable_begin());
+    PERFORM reachable_remove(ARRAY[worker_], true, false, reachable_begin());
 END $$;
 
 -- Returns the claims of a worker whose jobs' cancellation was requested, or no row if its lease has ended.
@@ -73,17 +67,12 @@ BEGIN
         FROM reachable_workers w WHERE w.number = worker_;
 END $$;
 
--- Returns the workers of a queue, or of all for null, whose lease is valid; since: the time since the last heartbeat.
+-- Returns the workers of a queue, or of all for null, that were heard from within a lease; since: the time since their heartbeat.
 CREATE OR REPLACE FUNCTION reachable_list_workers(queue_ text)
 RETURNS TABLE (number bigint, queue text, node text, host text, process text, claims bigint, since bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
-#variable_conflict use_column
-DECLARE
-    now bigint;
-BEGIN
-    now := reachable_now();
-    RETURN QUERY
-        SELECT w.number, w.queue, w.node, w.host, w.process,
-               (SELECT count(*) FROM reachable_jobs j WHERE j.worker = w.number), greatest(0, now - w.seen)
-        FROM reachable_present(now) AS w WHERE queue_ IS NULL OR w.queue = queue_ ORDER BY w.number;
-END $$;
+LANGUAGE sql SECURITY DEFINER SET enable_seqscan = off AS $$
+    SELECT w.number, w.queue, w.node, w.host, w.process,
+           (SELECT count(*) FROM reachable_jobs j WHERE j.worker = w.number), greatest(0, now - w.seen)
+    FROM reachable_workers w, reachable_now() AS now
+    WHERE now - w.seen < 30000000000 AND (queue_ IS NULL OR w.queue = queue_) ORDER BY w.number
+$$;

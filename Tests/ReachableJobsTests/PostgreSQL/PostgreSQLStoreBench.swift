@@ -31,17 +31,14 @@ final class PostgreSQLStoreBench: Sendable {
         try await run("CREATE SCHEMA \(schema)")
         guard install else { return }
         try await store.install()
-        // The server's wall clock, and its start, which tests move.
-        try await run("CREATE TABLE test_time (wall bigint NOT NULL, start bigint NOT NULL)")
-        try await run("INSERT INTO test_time VALUES (1767225600000000000, 1)")
-        for (name, column) in [("wall", "wall"), ("server_start", "start")] {
-            try await run(
-                """
-                CREATE OR REPLACE FUNCTION reachable_\(name)() RETURNS bigint LANGUAGE sql VOLATILE AS
-                'SELECT \(column) FROM test_time'
-                """)
-        }
-        try await run("UPDATE reachable_clock SET wall = 1767225600000000000, server_start = 1")
+        // The server's wall clock, which tests move.
+        try await run("CREATE TABLE test_time (wall bigint NOT NULL)")
+        try await run("INSERT INTO test_time VALUES (1767225600000000000)")
+        try await run(
+            """
+            CREATE OR REPLACE FUNCTION reachable_wall() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT wall FROM test_time'
+            """)
+        try await run("UPDATE reachable_clock SET wall = 1767225600000000000")
     }
 
     deinit {

@@ -79,8 +79,7 @@ CREATE TABLE jobs_v1.reachable_clock (
     wall bigint NOT NULL,
     instant bigint DEFAULT 0 NOT NULL,
     lease bigint DEFAULT 0 NOT NULL,
-    server_start bigint NOT NULL,
-    server_started bigint DEFAULT 0 NOT NULL,
+    server_start timestamp with time zone DEFAULT pg_postmaster_start_time() NOT NULL,
     CONSTRAINT reachable_clock_one_check CHECK (one)
 );
 CREATE TABLE jobs_v1.reachable_holds (
@@ -139,7 +138,7 @@ ALTER TABLE jobs_v1.reachable_workers ALTER COLUMN number ADD GENERATED ALWAYS A
     NO MAXVALUE
     CACHE 1
 );
-INSERT INTO jobs_v1.reachable_clock (one, wall, instant, lease, server_start, server_started) VALUES (true, 1795946984764635000, 122807000, 122807000, 1795945726690808, 0);
+INSERT INTO jobs_v1.reachable_clock (one, wall, instant, lease, server_start) VALUES (true, 1795946984764635000, 122807000, 122807000, '2026-11-29 09:48:46.690808+00');
 INSERT INTO jobs_v1.reachable_holds (queue, scope, target, until) VALUES ('default', 'internet', '=photos', 141038000);
 INSERT INTO jobs_v1.reachable_jobs ("position", id, lane, claim, pushed, created, started, charged, network_failures, failure_index, crashes, state, priority, is_blocked, is_cancel_requested, has_unknown_outcome, continues, is_repeatable, queue, kind, due, worker, claim_call, finisher, not_before, deadline, soft_until, soft_since, hard_until, avoided_since, avoided_until, avoided_by, ended, finished, unique_key, serial_key, idempotency_key, trace, last_error, failure_reason, payload) VALUES (2, '01a226c8-3535-418d-b731-99babccf9b96', 2, 1, 115308000, 1795946984757144000, 1, 0, 1, 1, 0, 0, 2, false, false, false, false, true, 'default', 'upload', NULL, NULL, 2, 1, NULL, NULL, 60140038000, 140038000, NULL, 5, 60000000005, 'a node boot', NULL, NULL, 'u', NULL, NULL, NULL, 'no route to host', NULL, '\x6261636b73206f6666');
 INSERT INTO jobs_v1.reachable_jobs ("position", id, lane, claim, pushed, created, started, charged, network_failures, failure_index, crashes, state, priority, is_blocked, is_cancel_requested, has_unknown_outcome, continues, is_repeatable, queue, kind, due, worker, claim_call, finisher, not_before, deadline, soft_until, soft_since, hard_until, avoided_since, avoided_until, avoided_by, ended, finished, unique_key, serial_key, idempotency_key, trace, last_error, failure_reason, payload) VALUES (3, '01a226c8-3537-4df6-bfcb-004c27813bb0', 3, 1, 117909000, 1795946984759746000, 1, 0, 0, 0, 0, 3, 1, false, false, false, false, true, 'default', 'upload', NULL, NULL, 2, 1, NULL, 86400117909000, NULL, NULL, NULL, NULL, NULL, NULL, 140038000, 1795946984781935000, NULL, NULL, NULL, NULL, NULL, NULL, '\x6861732072756e');
@@ -191,4 +190,3 @@ CREATE INDEX reachable_serial_running ON jobs_v1.reachable_jobs USING btree (que
 CREATE INDEX reachable_unique ON jobs_v1.reachable_jobs USING btree (queue, kind, unique_key, "position") WHERE ((unique_key IS NOT NULL) AND (state < 2));
 CREATE INDEX reachable_unique_running ON jobs_v1.reachable_jobs USING btree (queue, kind, unique_key) WHERE ((unique_key IS NOT NULL) AND (state = 1));
 CREATE INDEX reachable_waiting ON jobs_v1.reachable_jobs USING btree (lane, due) WHERE ((state < 2) AND ((state = 1) OR is_blocked OR (due IS NOT NULL)));
-CREATE INDEX reachable_workers_heartbeat ON jobs_v1.reachable_workers USING btree (heartbeat);
