@@ -26,10 +26,7 @@ CREATE OR REPLACE FUNCTION reachable_number_lanes() RETURNS void LANGUAGE plpgsq
 BEGIN
     IF NOT EXISTS (SELECT FROM reachable_lanes WHERE number IS NULL) THEN RETURN; END IF;
     PERFORM pg_advisory_xact_lock(1919246597, hashtext(current_schema()));
-    UPDATE reachable_lanes l SET number = new.number FROM (
-        SELECT id, nextval('reachable_lane_numbers') AS number
-        FROM (SELECT id FROM reachable_lanes WHERE number IS NULL ORDER BY id) AS sorted) AS new
-    WHERE l.id = new.id;
+    UPDATE reachable_lanes SET number = nextval('reachable_lane_numbers') WHERE number IS NULL;
 END $$;
 
 -- The time from which a worker may run a job that a node avoids; 0 for all other jobs. edge and clock: the last edge of the scope
@@ -73,9 +70,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET enable_bitmapscan
 SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
+    moment bigint := reachable_begin();
     w record;
-    moment bigint;
-    new_lanes record;
     paused boolean;
     gone_ bigint[];
     more boolean := false;
@@ -87,11 +83,10 @@ DECLARE
     holds bigint[];
     wanted bigint := least(greatest(maximum, 0), 10000);
     -- With some more than that in the place of those that others have locked.
-    chunk bigint := least(greatest(maximum, 0), 10000) * 3 / 2 + 20;
+    chunk bigint := wanted * 3 / 2 + 20;
     share bigint;
     passed bigint[] := '{}';
     candidates bigint[];
-    keyed bigint[];
     picked bigint[] := '{}';
     free bigint[];
     -- The bulk jobs that count as normal ones.
@@ -101,7 +96,6 @@ DECLARE
     ended bigint;
     j record;
 BEGIN
-    moment := reachable_begin();
     SELECT * INTO w FROM reachable_workers WHERE number = worker_ FOR KEY SHARE;
     IF NOT FOUND THEN RETURN; END IF;
     IF cardinality(lost_calls) > 0 THEN
@@ -111,11 +105,8 @@ BEGIN
             SELECT position FROM reachable_jobs WHERE worker = w.number AND claim_call = ANY(lost_calls)) AS lost;
     END IF;
     PERFORM reachable_sweep(w.number, moment);
-    IF EXISTS (SELECT FROM reachable_rechecks) THEN PERFORM reachable_recheck(moment); END IF;
+    PERFORM reachable_recheck(moment);
     PERFORM reachable_number_lanes();
-    SELECT array_agg(l.number) AS numbers, array_agg(l.kind) AS kinds, array_agg(l.version) AS versions,
-           array_agg(l.scope) AS scopes, array_agg(l.destination) AS destinations INTO new_lanes
-    FROM (SELECT * FROM reachable_lanes n WHERE n.number > last_lane AND n.queue = w.queue ORDER BY n.number) AS l;
     paused := EXISTS (SELECT FROM reachable_paused p WHERE p.queue = w.queue);
 
     IF NOT paused THEN
@@ -172,16 +163,15 @@ BEGIN
                 WHERE f.key <= coalesce(f.last, f.key)) AS c;
             EXIT WHEN candidates IS NULL;
             -- The condition as a whole is of no index.
-            SELECT coalesce(array_agg(f.position) FILTER (WHERE NOT f.has_key), '{}'),
-                   array_agg(f.position) FILTER (WHERE f.has_key), CASE WHEN count(*) = wanted THEN max(f.nth) END
-            INTO free, keyed, tried FROM (
+            SELECT coalesce(array_agg(f.position) FILTER (WHERE NOT f.has_key OR reachable_judge(f.position)), '{}'),
+                   CASE WHEN count(*) = wanted THEN max(f.nth) END
+            INTO free, tried FROM (
                 SELECT u.position, c.nth, u.serial_key IS NOT NULL OR u.unique_key IS NOT NULL AS has_key
                 FROM unnest(candidates) WITH ORDINALITY AS c (position, nth) JOIN reachable_jobs u ON u.position = c.position
                 WHERE CASE WHEN u.state = 0 THEN NOT u.is_blocked AND u.due IS NULL ELSE false END
                 ORDER BY c.nth LIMIT wanted FOR UPDATE OF u SKIP LOCKED) AS f;
             -- Those behind the last one were not tried, unless that is the end.
             passed := passed || candidates[:coalesce(tried, cardinality(candidates))];
-            free := free || ARRAY(SELECT k.position FROM unnest(keyed) AS k (position) WHERE reachable_judge(k.position));
             picked := picked || free;
             wanted := wanted - cardinality(free);
             EXIT WHEN wanted = 0 OR seen = cardinality(free) AND seen < share;
@@ -226,8 +216,9 @@ BEGIN
 
     -- A claim is on the disk before it is told: after a crash of the server two workers would have the job otherwise.
     IF picked = '{}' THEN SET LOCAL synchronous_commit = off; END IF;
-    RETURN QUERY SELECT paused, more, first_due, moment, new_lanes.numbers, new_lanes.kinds, new_lanes.versions,
-        new_lanes.scopes, new_lanes.destinations, gone_, (NULL::reachable_view).*;
+    RETURN QUERY SELECT paused, more, first_due, moment, array_agg(l.number), array_agg(l.kind), array_agg(l.version),
+        array_agg(l.scope), array_agg(l.destination), gone_, (NULL::reachable_view).*
+        FROM (SELECT * FROM reachable_lanes n WHERE n.number > last_lane AND n.queue = w.queue ORDER BY n.number) AS l;
     IF picked = '{}' THEN RETURN; END IF;
     UPDATE reachable_jobs SET state = 1, claim = claim + 1, worker = w.number, claim_call = call, finisher = NULL
     WHERE position = ANY(picked);

@@ -4,31 +4,28 @@
 CREATE OR REPLACE FUNCTION reachable_start(worker_ bigint, jobs uuid[], claims bigint[]) RETURNS TABLE (may_start boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-    now bigint;
     own bigint;
     answers boolean[];
     must_last boolean;
     locked bigint[];
 BEGIN
-    now := reachable_begin();
+    PERFORM reachable_begin();
     own := (SELECT number FROM reachable_workers WHERE number = worker_ FOR KEY SHARE);
     -- A push may replace a job with a unique key until it has started. What another transaction has locked does not start: it is
     -- given back if that one is rolled back.
-    IF EXISTS (SELECT FROM reachable_jobs WHERE id = ANY(jobs) AND unique_key IS NOT NULL) THEN
-        locked := ARRAY(
-            SELECT position FROM reachable_jobs WHERE id = ANY(jobs) AND unique_key IS NOT NULL
-            AND position NOT IN (
-                SELECT position FROM reachable_jobs WHERE id = ANY(jobs) AND unique_key IS NOT NULL FOR SHARE SKIP LOCKED));
-        INSERT INTO reachable_rechecks (queue, kind, serial_key, unique_key, position, claim)
-        SELECT queue, kind, serial_key, unique_key, position, claim FROM reachable_jobs
-        WHERE position = ANY(locked) AND state = 1 AND worker = own;
-    END IF;
+    locked := ARRAY(
+        SELECT position FROM reachable_jobs WHERE id = ANY(jobs) AND unique_key IS NOT NULL
+        AND position NOT IN (
+            SELECT position FROM reachable_jobs WHERE id = ANY(jobs) AND unique_key IS NOT NULL FOR SHARE SKIP LOCKED));
+    INSERT INTO reachable_rechecks (queue, kind, serial_key, unique_key, position, claim)
+    SELECT queue, kind, serial_key, unique_key, position, claim FROM reachable_jobs
+    WHERE position = ANY(locked) AND state = 1 AND worker = own;
     -- `coalesce` keeps the planner from the index of running jobs.
     WITH begun AS MATERIALIZED (
         SELECT t.place, j.position, j.claim_call, j.is_repeatable
         FROM unnest(jobs, claims) WITH ORDINALITY AS t (job, claim, place)
         LEFT JOIN reachable_jobs j ON j.id = t.job AND j.state = 1 AND coalesce(j.worker, 0) = own AND j.claim = t.claim
-            AND NOT j.is_cancel_requested AND (locked IS NULL OR j.position <> ALL(locked))),
+            AND NOT j.is_cancel_requested AND j.position <> ALL(locked)),
     recorded AS (
         INSERT INTO reachable_starts AS s SELECT own, claim_call, min(position), array_agg(position) FROM begun
         WHERE position IS NOT NULL GROUP BY claim_call
@@ -46,26 +43,15 @@ CREATE OR REPLACE FUNCTION reachable_give_back(worker_ bigint, jobs uuid[], clai
 RETURNS TABLE (outcome text)
 LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-    now bigint;
-    own bigint;
-    t record;
-    j record;
+    now bigint := reachable_begin();
+    own bigint := (SELECT number FROM reachable_workers WHERE number = worker_ FOR KEY SHARE);
 BEGIN
-    now := reachable_begin();
-    own := (SELECT number FROM reachable_workers WHERE number = worker_ FOR KEY SHARE);
     PERFORM reachable_lock_chains(jobs);
-    FOR t IN SELECT * FROM unnest(jobs, claims) AS t (job, claim) LOOP
-        SELECT position, state, coalesce(worker, 0) = own AS is_own, finisher INTO j
-        FROM reachable_jobs WHERE id = t.job AND claim = t.claim;
-        outcome := 'refused';
-        IF j.state = 1 AND j.is_own THEN
-            outcome := CASE WHEN reachable_free(j.position, true, false, now) = 4 THEN 'cancelled' ELSE 'recorded' END;
-            UPDATE reachable_jobs SET finisher = own WHERE position = j.position AND state <> 1;
-        ELSIF is_repeat AND j.finisher = own THEN
-            outcome := CASE WHEN j.state = 4 THEN 'cancelled' ELSE 'recorded' END;
-        END IF;
-        RETURN NEXT;
-    END LOOP;
+    RETURN QUERY SELECT CASE WHEN e.state IS NULL THEN 'refused' WHEN e.state = 4 THEN 'cancelled' ELSE 'recorded' END FROM (
+        SELECT t.place, CASE WHEN j.state = 1 AND j.worker = own THEN reachable_free(j.position, true, false, now, own)
+                             WHEN is_repeat AND j.state <> 1 AND j.finisher = own THEN j.state END AS state
+        FROM unnest(jobs, claims) WITH ORDINALITY AS t (job, claim, place)
+        LEFT JOIN reachable_jobs j ON j.id = t.job AND j.claim = t.claim ORDER BY t.place) AS e;
 END $$;
 
 -- Records results of attempts; for each: recorded, cancelled (as was requested while it ran) or refused (the claim is not valid).
@@ -80,30 +66,26 @@ CREATE OR REPLACE FUNCTION reachable_finish(
 ) RETURNS TABLE (outcome text)
 LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-    now bigint;
-    wall bigint;
+    now bigint := reachable_begin();
+    wall bigint := reachable_wall();
     w record;
     outcomes text[] := array_fill('refused'::text, ARRAY[cardinality(jobs)]);
     r record;
 BEGIN
-    now := reachable_begin();
-    wall := reachable_wall();
     SELECT * INTO w FROM reachable_workers WHERE number = worker_ FOR KEY SHARE;
     PERFORM reachable_lock_chains(jobs);
     -- All at once. The first result of a claim counts. A job whose cancellation was requested does not run again.
     FOR r IN
-        WITH given AS (
-            SELECT DISTINCT ON (t.id, t.claim) *, least(coalesce(ended_at, now), now) AS moment,
-                   CASE result WHEN 'again' THEN 0 WHEN 'failed' THEN 2 WHEN 'succeeded' THEN 3 ELSE 4 END AS state,
-                   CASE WHEN soft > 0 THEN soft END AS backoff
+        WITH ends AS (
+            SELECT DISTINCT ON (t.id, t.claim) t.*, m.*,
+                   CASE result WHEN 'again' THEN 0 WHEN 'failed' THEN 2 WHEN 'succeeded' THEN 3 ELSE 4 END AS state
             FROM unnest(jobs, claims, results, reasons, times, softs, are_network, hards, destinations, starteds, chargeds,
                         network_failures_, failure_indexes, errors) WITH ORDINALITY AS t (
                         id, claim, result, reason, ended_at, soft, is_network, hard, destination, started, charged,
-                        network_failures, failure_index, error, i)
-            ORDER BY t.id, t.claim, t.i),
-        ends AS (
-            SELECT *, moment + backoff AS soft_until, moment + hard AS hard_until,
-                   CASE WHEN is_network THEN backoff END AS avoidance, clock - (now - moment) AS since FROM given)
+                        network_failures, failure_index, error, i),
+                LATERAL (SELECT least(coalesce(ended_at, now), now) AS moment, CASE WHEN soft > 0 THEN soft END AS backoff,
+                                CASE WHEN is_network AND soft > 0 THEN soft END AS avoidance) AS m
+            ORDER BY t.id, t.claim, t.i)
         UPDATE reachable_jobs u SET
             state = CASE WHEN e.state = 0 AND u.is_cancel_requested THEN 4 ELSE e.state END,
             worker = NULL, finisher = w.number, is_cancel_requested = false,
@@ -112,14 +94,13 @@ BEGIN
             network_failures = coalesce(e.network_failures, u.network_failures),
             failure_index = coalesce(e.failure_index, u.failure_index),
             last_error = coalesce(e.error, u.last_error), failure_reason = coalesce(e.reason, u.failure_reason),
-            soft_until = CASE WHEN NOT u.is_cancel_requested THEN e.soft_until END,
-            soft_since = CASE WHEN NOT u.is_cancel_requested AND e.backoff IS NOT NULL THEN e.moment END,
-            avoided_by = CASE WHEN NOT u.is_cancel_requested AND e.avoidance IS NOT NULL THEN w.node || ' ' || w.boot END,
-            avoided_since = CASE WHEN NOT u.is_cancel_requested AND e.avoidance IS NOT NULL THEN e.since END,
-            avoided_until = CASE WHEN NOT u.is_cancel_requested THEN e.since + e.avoidance END,
-            hard_until = CASE WHEN NOT u.is_cancel_requested THEN e.hard_until END,
-            due = CASE WHEN e.state = 0 AND NOT u.is_cancel_requested THEN nullif(greatest(
-                now, u.not_before, e.hard_until, CASE WHEN e.avoidance IS NULL THEN e.soft_until END), now) END,
+            (soft_since, soft_until, hard_until, avoided_by, avoided_since, avoided_until, due) = (
+                SELECT e.moment, e.moment + e.backoff, e.moment + e.hard,
+                       CASE WHEN e.avoidance IS NOT NULL THEN w.node || ' ' || w.boot END, clock - (now - e.moment),
+                       clock - (now - e.moment) + e.avoidance,
+                       CASE WHEN e.state = 0 THEN nullif(greatest(now, u.not_before, e.moment + e.hard,
+                           CASE WHEN e.avoidance IS NULL THEN e.moment + e.backoff END), now) END
+                WHERE NOT u.is_cancel_requested),
             ended = CASE WHEN e.state > 0 OR u.is_cancel_requested THEN now END,
             finished = CASE WHEN e.state > 0 OR u.is_cancel_requested THEN wall END
         FROM ends e WHERE u.id = e.id AND u.state = 1 AND coalesce(u.worker, 0) = w.number AND u.claim = e.claim
@@ -137,14 +118,10 @@ BEGIN
         -- Other workers have to learn when it is due.
         IF r.state = 0 THEN PERFORM reachable_notify(); END IF;
     END LOOP;
-    IF is_repeat THEN
-        FOR r IN
-            SELECT i, u.state FROM generate_subscripts(jobs, 1) AS i
-            JOIN reachable_jobs u ON u.id = jobs[i] AND u.claim = claims[i] AND u.finisher = w.number AND u.state <> 1
-            WHERE outcomes[i] = 'refused'
-        LOOP
-            outcomes[r.i] := CASE WHEN r.state = 4 AND results[r.i] <> 'cancelled' THEN 'cancelled' ELSE 'recorded' END;
-        END LOOP;
-    END IF;
-    RETURN QUERY SELECT unnest(outcomes);
+    RETURN QUERY SELECT CASE WHEN u.state IS NULL THEN t.outcome WHEN u.state = 4 AND t.result <> 'cancelled' THEN 'cancelled'
+                        ELSE 'recorded' END
+    FROM unnest(jobs, claims, results, outcomes) WITH ORDINALITY AS t (id, claim, result, outcome, place)
+    LEFT JOIN LATERAL (
+        SELECT j.state FROM reachable_jobs j WHERE is_repeat AND t.outcome = 'refused' AND j.id = t.id AND j.claim = t.claim
+        AND j.finisher = w.number AND j.state <> 1 LIMIT 1) AS u ON true ORDER BY t.place;
 END $$;
