@@ -4,11 +4,10 @@
 CREATE OR REPLACE FUNCTION reachable_cancel(jobs uuid[]) RETURNS TABLE (outcome text)
 LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 DECLARE
-    now bigint;
+    now bigint := reachable_begin();
     wanted uuid;
     j record;
 BEGIN
-    now := reachable_begin();
     PERFORM reachable_lock_chains(jobs);
     FOREACH wanted IN ARRAY jobs LOOP
         SELECT * INTO j FROM reachable_jobs WHERE id = wanted FOR UPDATE;
@@ -36,36 +35,30 @@ END $$;
 CREATE OR REPLACE FUNCTION reachable_retry(jobs uuid[], maximum bigint) RETURNS TABLE (outcome text, holder uuid)
 LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 DECLARE
-    now bigint;
+    now bigint := reachable_begin();
     queues text[] := '{}';
+    retried text[];
     wanted uuid;
-    j record;
 BEGIN
-    now := reachable_begin();
     -- No push of their unique keys meanwhile.
     PERFORM reachable_lock_pushes(ARRAY(
         SELECT jsonb_build_array(queue, kind, unique_key)::text FROM reachable_jobs
         WHERE id = ANY(jobs) AND unique_key IS NOT NULL AND state IN (2, 4)));
     FOREACH wanted IN ARRAY jobs LOOP
-        outcome := 'notEnded';
-        SELECT * INTO j FROM reachable_jobs WHERE id = wanted AND state IN (2, 4) FOR UPDATE;
-        IF FOUND THEN
-            holder := (SELECT id FROM reachable_jobs u WHERE u.queue = j.queue AND u.kind = j.kind AND u.unique_key = j.unique_key
-                       AND u.state < 2 AND NOT u.is_cancel_requested ORDER BY u.position DESC LIMIT 1);
-            outcome := CASE WHEN holder IS NULL THEN 'retried' ELSE 'taken' END;
-        END IF;
-        IF outcome = 'retried' THEN
-            -- A deadline that has passed would end it at once.
-            UPDATE reachable_jobs SET state = 0, is_blocked = false, due = CASE WHEN not_before > now THEN not_before END,
-                started = 0, charged = 0, network_failures = 0, failure_index = 0, crashes = 0, has_unknown_outcome = false,
-                soft_until = NULL, soft_since = NULL, hard_until = NULL, avoided_by = NULL, avoided_since = NULL,
-                avoided_until = NULL, failure_reason = NULL, ended = NULL, finished = NULL, finisher = NULL,
-                deadline = CASE WHEN deadline > now THEN deadline END
-            WHERE position = j.position;
-            queues := queues || j.queue;
-        END IF;
+        holder := (
+            SELECT u.id FROM reachable_jobs j JOIN reachable_jobs u USING (queue, kind, unique_key)
+            WHERE j.id = wanted AND j.state IN (2, 4) AND u.unique_key IS NOT NULL AND u.state < 2 AND NOT u.is_cancel_requested
+            ORDER BY u.position DESC LIMIT 1);
+        -- A deadline that has passed would end it at once.
+        UPDATE reachable_jobs SET state = 0, is_blocked = false, due = CASE WHEN not_before > now THEN not_before END,
+            started = 0, charged = 0, network_failures = 0, failure_index = 0, crashes = 0, has_unknown_outcome = false,
+            soft_until = NULL, soft_since = NULL, hard_until = NULL, avoided_by = NULL, avoided_since = NULL,
+            avoided_until = NULL, failure_reason = NULL, ended = NULL, finished = NULL, finisher = NULL,
+            deadline = CASE WHEN deadline > now THEN deadline END
+        WHERE id = wanted AND state IN (2, 4) AND holder IS NULL RETURNING queues || queue INTO retried;
+        outcome := CASE WHEN FOUND THEN 'retried' WHEN holder IS NULL THEN 'notEnded' ELSE 'taken' END;
+        queues := coalesce(retried, queues);
         RETURN NEXT;
-        holder := NULL;
     END LOOP;
     PERFORM reachable_check_room(queues, maximum);
     IF queues <> '{}' THEN PERFORM reachable_notify(); END IF;
@@ -75,18 +68,15 @@ END $$;
 CREATE OR REPLACE FUNCTION reachable_end_backoff(jobs uuid[]) RETURNS TABLE (had_one boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 DECLARE
-    now bigint;
-    wanted uuid;
+    now bigint := reachable_begin();
 BEGIN
-    now := reachable_begin();
-    FOREACH wanted IN ARRAY jobs LOOP
-        UPDATE reachable_jobs SET soft_until = NULL, soft_since = NULL, avoided_by = NULL, avoided_since = NULL,
-            avoided_until = NULL, due = CASE WHEN NOT is_blocked THEN nullif(greatest(now, not_before, hard_until), now) END
-        WHERE id = wanted AND state = 0 AND soft_until > now;
-        had_one := FOUND;
-        IF FOUND THEN PERFORM reachable_notify(); END IF;
-        RETURN NEXT;
-    END LOOP;
+    RETURN QUERY
+        WITH ended AS (
+            UPDATE reachable_jobs SET soft_until = NULL, soft_since = NULL, avoided_by = NULL, avoided_since = NULL,
+                avoided_until = NULL, due = CASE WHEN NOT is_blocked THEN nullif(greatest(now, not_before, hard_until), now) END
+            WHERE id = ANY(jobs) AND state = 0 AND soft_until > now RETURNING id)
+        SELECT ended.id IS NOT NULL FROM unnest(jobs) WITH ORDINALITY AS t (id, place) LEFT JOIN ended USING (id) ORDER BY place;
+    PERFORM reachable_notify();
 END $$;
 
 -- Pauses or resumes the claims of a queue.
@@ -94,11 +84,8 @@ CREATE OR REPLACE FUNCTION reachable_set_paused(queue_ text, is_paused boolean) 
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     PERFORM reachable_begin();
-    IF is_paused THEN
-        INSERT INTO reachable_paused VALUES (queue_) ON CONFLICT DO NOTHING;
-    ELSE
-        DELETE FROM reachable_paused WHERE queue = queue_;
-    END IF;
+    DELETE FROM reachable_paused WHERE queue = queue_;
+    IF is_paused THEN INSERT INTO reachable_paused VALUES (queue_) ON CONFLICT DO NOTHING; END IF;
     PERFORM reachable_notify();
 END $$;
 
@@ -108,10 +95,9 @@ CREATE OR REPLACE FUNCTION reachable_expire(queue_ text, maximum bigint)
 RETURNS TABLE (next bigint, has_more boolean, job reachable_view)
 LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
-    now bigint;
+    now bigint := reachable_begin();
     late uuid[];
 BEGIN
-    now := reachable_begin();
     SET LOCAL synchronous_commit = off;
     WITH ended AS (
         UPDATE reachable_jobs SET state = 2, due = NULL, is_blocked = false, failure_reason = 'deadline', ended = now,
@@ -120,7 +106,7 @@ BEGIN
             SELECT position FROM reachable_jobs WHERE queue = queue_ AND deadline IS NOT NULL AND deadline <= now AND state = 0
             ORDER BY deadline, position LIMIT greatest(maximum, 0) FOR UPDATE SKIP LOCKED)
         RETURNING id)
-    SELECT coalesce(array_agg(id), '{}') INTO late FROM ended;
+    SELECT array_agg(id) INTO late FROM ended;
     PERFORM reachable_lock_chains(late);
     PERFORM reachable_release(queue, kind, serial_key, unique_key, now) FROM reachable_jobs WHERE id = ANY(late);
     next := (SELECT min(deadline) FROM reachable_jobs WHERE queue = queue_ AND deadline IS NOT NULL AND state = 0);
@@ -134,37 +120,26 @@ END $$;
 CREATE OR REPLACE FUNCTION reachable_prune(keep_succeeded bigint, keep_failed bigint, maximum bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
-    now bigint;
-    deleted bigint := 0;
-    keys text[] := '{}';
+    now bigint := reachable_begin();
+    deleted bigint;
+    keys text[];
     lanes bigint[];
-    r record;
-    batch record;
 BEGIN
-    now := reachable_begin();
     SET LOCAL synchronous_commit = off;
-    FOR r IN
-        SELECT lanes.id, ends.state, now - ends.kept AS before FROM reachable_lanes lanes,
-        (VALUES (3, keep_succeeded), (4, keep_failed), (2, keep_failed)) AS ends (state, kept), LATERAL (
-            SELECT FROM reachable_jobs e
-            WHERE e.lane = lanes.id AND e.state > 1 AND e.state = ends.state AND e.ended <= now - ends.kept LIMIT 1) AS e
-    LOOP
-        EXIT WHEN deleted >= maximum;
-        -- A failed job with followers stays: they wait for it.
-        WITH old AS (
-            DELETE FROM reachable_jobs WHERE position IN (
+    -- A failed job with followers stays: they wait for it.
+    WITH old AS (
+        DELETE FROM reachable_jobs WHERE position = ANY(ARRAY(
+            SELECT o.position FROM reachable_lanes l,
+            (VALUES (3, keep_succeeded), (4, keep_failed), (2, keep_failed)) AS ends (state, kept), LATERAL (
                 SELECT old.position FROM reachable_jobs old
-                WHERE old.lane = r.id AND old.state > 1 AND old.state = r.state AND old.ended <= r.before
+                WHERE old.lane = l.id AND old.state > 1 AND old.state = ends.state AND old.ended <= now - ends.kept
                 AND NOT (old.state = 2 AND NOT old.continues AND old.serial_key IS NOT NULL AND EXISTS (
                     SELECT FROM reachable_jobs f WHERE f.queue = old.queue AND f.serial_key = old.serial_key
                     AND (f.state < 2 OR f.state = 2 AND NOT f.continues) AND f.state < 2 AND f.position > old.position))
-                ORDER BY old.ended LIMIT maximum - deleted FOR UPDATE SKIP LOCKED)
-            RETURNING queue, kind, unique_key)
-        SELECT count(*) AS count, array_agg(DISTINCT jsonb_build_array(queue, kind, unique_key)::text)
-               FILTER (WHERE unique_key IS NOT NULL) AS keys INTO batch FROM old;
-        deleted := deleted + batch.count;
-        keys := keys || batch.keys;
-    END LOOP;
+                ORDER BY old.ended LIMIT maximum FOR UPDATE SKIP LOCKED) AS o LIMIT maximum))
+        RETURNING queue, kind, unique_key)
+    SELECT count(*), array_agg(DISTINCT jsonb_build_array(queue, kind, unique_key)::text) FILTER (WHERE unique_key IS NOT NULL)
+    INTO deleted, keys FROM old;
     DELETE FROM reachable_holds WHERE until <= now;
     -- Locked first, and looked at again: pushes lock the keys and lanes that they are about to use.
     keys := ARRAY(SELECT name FROM reachable_push_locks WHERE name = ANY(keys) FOR UPDATE SKIP LOCKED);
@@ -193,35 +168,24 @@ END $$;
 CREATE OR REPLACE FUNCTION reachable_find(
     ids uuid[], queue_ text, states bigint[], kinds text[], prefix text, unique_key_ text, serial_key_ text, destination_ text,
     after bigint, maximum bigint
-) RETURNS SETOF reachable_view
-LANGUAGE plpgsql SECURITY DEFINER AS $$
+) RETURNS SETOF reachable_view LANGUAGE plpgsql SECURITY DEFINER SET plan_cache_mode = force_custom_plan AS $$
 BEGIN
-    RETURN QUERY EXECUTE 'SELECT v.* FROM reachable_view v JOIN reachable_jobs j USING (position) WHERE true'
-        || CASE WHEN queue_ IS NOT NULL THEN ' AND j.queue = $1' ELSE '' END
-        || CASE WHEN states IS NOT NULL THEN ' AND j.state = ANY($2)' ELSE '' END
-        || CASE WHEN kinds IS NOT NULL THEN ' AND j.kind = ANY($3)' ELSE '' END
-        || CASE WHEN prefix IS NOT NULL THEN ' AND j.id BETWEEN rpad($4, 32, ''0'')::uuid AND rpad($4, 32, ''f'')::uuid' ELSE '' END
-        || CASE WHEN unique_key_ IS NOT NULL THEN ' AND j.unique_key = $5' ELSE '' END
-        || CASE WHEN serial_key_ IS NOT NULL THEN ' AND j.serial_key = $6' ELSE '' END
-        || CASE WHEN destination_ IS NOT NULL THEN ' AND v.destination = $7' ELSE '' END
-        || CASE WHEN after IS NOT NULL THEN ' AND j.position > $8' ELSE '' END
-        || CASE WHEN ids IS NOT NULL THEN ' AND j.id = ANY($10)' ELSE '' END
-        || ' ORDER BY j.position LIMIT $9'
-        USING queue_, states, kinds, prefix, unique_key_, serial_key_, destination_, after, maximum, ids;
+    RETURN QUERY SELECT * FROM reachable_view v
+        WHERE (ids IS NULL OR v.id = ANY(ids)) AND (queue_ IS NULL OR v.queue = queue_)
+        AND (states IS NULL OR v.state = ANY(states)) AND (kinds IS NULL OR v.kind = ANY(kinds))
+        AND (prefix IS NULL OR v.id BETWEEN rpad(prefix, 32, '0')::uuid AND rpad(prefix, 32, 'f')::uuid)
+        AND (unique_key_ IS NULL OR v.unique_key = unique_key_) AND (serial_key_ IS NULL OR v.serial_key = serial_key_)
+        AND (destination_ IS NULL OR v.destination = destination_) AND (after IS NULL OR v.position > after)
+        ORDER BY v.position LIMIT maximum;
 END $$;
 
 -- Counts the jobs of a queue by state, kind and destination, in the order of the words of states.
 CREATE OR REPLACE FUNCTION reachable_count(queue_ text)
-RETURNS TABLE (state smallint, kind text, destination text, jobs bigint, oldest bigint)
-LANGUAGE plpgsql SECURITY DEFINER AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-        SELECT j.state, l.kind, l.destination, count(*), min(j.created)
-        FROM reachable_jobs j JOIN reachable_lanes l ON l.id = j.lane WHERE j.queue = queue_ GROUP BY 1, 2, 3
-        ORDER BY array_position(ARRAY[0, 4, 2, 1, 3], j.state::integer), l.kind COLLATE "C",
-                 coalesce(l.destination, '') COLLATE "C";
-END $$;
+RETURNS TABLE (state smallint, kind text, destination text, jobs bigint, oldest bigint) LANGUAGE sql SECURITY DEFINER AS $$
+    SELECT j.state, l.kind, l.destination, count(*), min(j.created)
+    FROM reachable_jobs j JOIN reachable_lanes l ON l.id = j.lane WHERE j.queue = queue_ GROUP BY 1, 2, 3
+    ORDER BY array_position(ARRAY[0, 4, 2, 1, 3], j.state::integer), l.kind COLLATE "C", coalesce(l.destination, '') COLLATE "C"
+$$;
 
 -- Explains why jobs do not run. No row for unknown jobs.
 CREATE OR REPLACE FUNCTION reachable_explain(jobs uuid[]) RETURNS TABLE (
@@ -240,8 +204,6 @@ LANGUAGE sql SECURITY DEFINER SET enable_seqscan = off AS $$
 $$;
 
 -- The version of the tables.
-CREATE OR REPLACE FUNCTION reachable_schema() RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER AS $$
-BEGIN
-    RETURN (SELECT max(version) FROM reachable_versions);
-END $$;
+CREATE OR REPLACE FUNCTION reachable_schema() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS $$
+    SELECT max(version) FROM reachable_versions
+$$;
