@@ -121,8 +121,8 @@ BEGIN
         -- The limit keeps the planner from comparing each lane with each while it has no statistics of them.
         LEFT JOIN LATERAL (
             SELECT n.id, h.until FROM reachable_lanes n
-            LEFT JOIN reachable_holds h ON h.queue = n.queue AND h.scope = n.scope AND h.target = reachable_target(n.destination)
-                AND h.until > moment
+            LEFT JOIN reachable_holds h ON h.queue = n.queue AND h.scope = n.scope
+                AND h.destination = coalesce(n.destination, '') AND h.until > moment
             WHERE n.number = t.number AND n.queue = w.queue LIMIT 1) AS l ON true;
 
         -- Delays that are over.

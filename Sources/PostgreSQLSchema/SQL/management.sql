@@ -15,7 +15,7 @@ BEGIN
             outcome := 'unknown';
         ELSIF j.state = 1 THEN
             UPDATE reachable_jobs SET is_cancel_requested = true WHERE position = j.position;
-            PERFORM reachable_notify();
+            PERFORM pg_notify('reachable', current_schema());
             outcome := 'requested';
         ELSIF j.state = 0 OR j.state = 2 AND j.serial_key IS NOT NULL AND NOT j.continues THEN
             -- A failed job that holds back its followers lets them go.
@@ -61,7 +61,7 @@ BEGIN
         RETURN NEXT;
     END LOOP;
     PERFORM reachable_check_room(queues, maximum);
-    IF queues <> '{}' THEN PERFORM reachable_notify(); END IF;
+    IF queues <> '{}' THEN PERFORM pg_notify('reachable', current_schema()); END IF;
 END $$;
 
 -- Ends the backoff of waiting jobs; for each, whether it had one.
@@ -76,7 +76,7 @@ BEGIN
                 avoided_until = NULL, due = CASE WHEN NOT is_blocked THEN nullif(greatest(now, not_before, hard_until), now) END
             WHERE id = ANY(jobs) AND state = 0 AND soft_until > now RETURNING id)
         SELECT ended.id IS NOT NULL FROM unnest(jobs) WITH ORDINALITY AS t (id, place) LEFT JOIN ended USING (id) ORDER BY place;
-    PERFORM reachable_notify();
+    PERFORM pg_notify('reachable', current_schema());
 END $$;
 
 -- Pauses or resumes the claims of a queue.
@@ -86,7 +86,7 @@ BEGIN
     PERFORM reachable_begin();
     DELETE FROM reachable_paused WHERE queue = queue_;
     IF is_paused THEN INSERT INTO reachable_paused VALUES (queue_) ON CONFLICT DO NOTHING; END IF;
-    PERFORM reachable_notify();
+    PERFORM pg_notify('reachable', current_schema());
 END $$;
 
 -- Fails waiting jobs whose deadline has passed. The first row has the next deadline, and whether the limit left some; each other
@@ -161,7 +161,7 @@ BEGIN
         OR EXISTS (SELECT FROM reachable_jobs WHERE lane = l.id AND state < 2 AND (state = 1 OR is_blocked OR due IS NOT NULL))
         OR EXISTS (SELECT FROM reachable_jobs WHERE lane = l.id AND state > 1)
         OR EXISTS (SELECT FROM reachable_holds h WHERE h.queue = l.queue AND h.scope = l.scope
-                   AND h.target = reachable_target(l.destination));
+                   AND h.destination = coalesce(l.destination, ''));
 END $$;
 
 -- Returns jobs by position; null selects all. prefix: the first digits of the identity.
@@ -195,7 +195,7 @@ LANGUAGE sql SECURITY DEFINER SET enable_seqscan = off AS $$
     SELECT moment, EXISTS (SELECT FROM reachable_paused p WHERE p.queue = v.queue),
            (SELECT count(*) FROM reachable_workers w WHERE w.queue = v.queue AND moment - w.seen < 30000000000),
            (SELECT h.until FROM reachable_holds h WHERE h.queue = v.queue AND h.scope = v.scope
-            AND h.target = reachable_target(v.destination) AND h.until > moment),
+            AND h.destination = coalesce(v.destination, '') AND h.until > moment),
            s.id, s.state, u.id, u.state, j.worker, v.is_started, v
     FROM reachable_now() AS moment, unnest(jobs) AS wanted (id) JOIN reachable_jobs j ON j.id = wanted.id
     JOIN reachable_view v ON v.position = j.position

@@ -199,7 +199,7 @@ BEGIN
     PERFORM reachable_check_room(
         ARRAY(SELECT t.queue FROM unnest(queues, outcomes) AS t (queue, outcome) WHERE t.outcome IN ('added', 'appended')),
         maximum);
-    IF notify AND NOT outcomes <@ '{kept}' THEN PERFORM reachable_notify(); END IF;
+    IF notify AND NOT outcomes <@ '{kept}' THEN PERFORM pg_notify('reachable', current_schema()); END IF;
     RETURN QUERY SELECT * FROM unnest(ids, outcomes);
 END $$;
 

@@ -108,15 +108,15 @@ BEGIN
     LOOP
         outcomes[r.i] := CASE WHEN r.state = r.wanted THEN 'recorded' ELSE 'cancelled' END;
         IF r.destination IS NOT NULL THEN
-            INSERT INTO reachable_holds AS h (queue, scope, target, until)
-            SELECT queue, scope, reachable_target(destination), now + r.destination FROM reachable_lanes WHERE id = r.lane
-            ON CONFLICT (queue, scope, target) DO UPDATE SET until = greatest(h.until, excluded.until);
+            INSERT INTO reachable_holds AS h (queue, scope, destination, until)
+            SELECT queue, scope, coalesce(destination, ''), now + r.destination FROM reachable_lanes WHERE id = r.lane
+            ON CONFLICT (queue, scope, destination) DO UPDATE SET until = greatest(h.until, excluded.until);
         END IF;
         IF r.serial_key IS NOT NULL OR r.unique_key IS NOT NULL THEN
             PERFORM reachable_release(r.queue, r.kind, r.serial_key, r.unique_key, now);
         END IF;
         -- Other workers have to learn when it is due.
-        IF r.state = 0 THEN PERFORM reachable_notify(); END IF;
+        IF r.state = 0 THEN PERFORM pg_notify('reachable', current_schema()); END IF;
     END LOOP;
     RETURN QUERY SELECT CASE WHEN u.state IS NULL THEN t.outcome WHEN u.state = 4 AND t.result <> 'cancelled' THEN 'cancelled'
                         ELSE 'recorded' END

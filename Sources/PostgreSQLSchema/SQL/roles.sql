@@ -8,20 +8,13 @@
 DO $$
 DECLARE
     role text;
-    routine text;
-    name text;
 BEGIN
     FOREACH role IN ARRAY ARRAY['reachable_pusher', 'reachable_worker'] LOOP
         IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = role) THEN EXECUTE format('CREATE ROLE %I NOLOGIN', role); END IF;
         EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), role);
-    END LOOP;
-    FOR routine, name IN
-        SELECT oid::regprocedure, proname FROM pg_proc
-        WHERE pronamespace = current_schema()::regnamespace AND proname LIKE 'reachable\_%' AND prosecdef
-    LOOP
-        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO reachable_worker', routine);
-        IF name IN ('reachable_push', 'reachable_push_batch', 'reachable_schema') THEN
-            EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO reachable_pusher', routine);
-        END IF;
+        EXECUTE (
+            SELECT string_agg(format('GRANT EXECUTE ON FUNCTION %s TO %I', oid::regprocedure, role), '; ') FROM pg_proc
+            WHERE pronamespace = current_schema()::regnamespace AND proname LIKE 'reachable\_%' AND prosecdef
+            AND (role = 'reachable_worker' OR proname IN ('reachable_push', 'reachable_push_batch', 'reachable_schema')));
     END LOOP;
 END $$;

@@ -40,16 +40,6 @@ BEGIN
     END IF;
 END $$;
 
--- Tells workers that there may be work, at most once for each transaction.
-CREATE OR REPLACE FUNCTION reachable_notify() RETURNS void LANGUAGE sql AS $$
-    SELECT pg_notify('reachable', current_schema())
-$$;
-
--- The name of a destination in reachable_holds.
-CREATE OR REPLACE FUNCTION reachable_target(destination text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-    SELECT coalesce('=' || destination, '')
-$$;
-
 -- The end of the delays that bind all workers; null if it has passed. The backoff of a network failure binds one node alone.
 CREATE OR REPLACE FUNCTION reachable_due(j reachable_jobs, now bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT nullif(greatest(now, j.not_before, j.hard_until, CASE WHEN j.avoided_by IS NULL THEN j.soft_until END), now)
@@ -118,7 +108,7 @@ BEGIN
             INSERT INTO reachable_rechecks (queue, kind, serial_key, unique_key) VALUES (queue_, kind_, serial, uniq);
         ELSIF j.state = 0 AND j.is_blocked AND reachable_blockers(j) = '{NULL,NULL}' THEN
             UPDATE reachable_jobs SET is_blocked = false, due = reachable_due(reachable_jobs, now) WHERE position = first;
-            PERFORM reachable_notify();
+            PERFORM pg_notify('reachable', current_schema());
         END IF;
     END LOOP;
 END $$;
@@ -168,7 +158,7 @@ BEGIN
         finished = CASE WHEN u.is_cancel_requested THEN reachable_wall() END
     FROM reachable_view v WHERE u.position = place AND v.position = place RETURNING u.* INTO j;
     PERFORM reachable_release(j.queue, j.kind, j.serial_key, j.unique_key, now);
-    PERFORM reachable_notify();
+    PERFORM pg_notify('reachable', current_schema());
     RETURN j.state;
 END $$;
 

@@ -30,8 +30,10 @@ CREATE INDEX reachable_lanes_name ON reachable_lanes (queue, kind, version, scop
 CREATE UNIQUE INDEX reachable_lanes_number ON reachable_lanes (number) WHERE number IS NOT NULL;
 CREATE INDEX reachable_lanes_new ON reachable_lanes (id) WHERE number IS NULL;
 
--- Servers' orders to leave a destination alone; `target` is '' without a destination, and '=' with its name otherwise.
-CREATE TABLE reachable_holds (queue text, scope text, target text, until bigint NOT NULL, PRIMARY KEY (queue, scope, target));
+-- Servers' orders to leave a destination alone; it is '' for jobs without one.
+CREATE TABLE reachable_holds (
+    queue text, scope text, destination text, until bigint NOT NULL, PRIMARY KEY (queue, scope, destination)
+);
 
 -- `heartbeat` is a time of the lease clock, and `seen` the same instant on the store's clock. `process` names the process on its
 -- machine, so that a worker of the same machine can tell that it has ended. `host` is for people.
