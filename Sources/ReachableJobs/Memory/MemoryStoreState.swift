@@ -32,11 +32,6 @@ struct MemoryStoreState: Sendable {
         var queue: Bytes
         var kind: Bytes?
         var text: Bytes
-
-        /// True if a job keeps those behind it waiting.
-        func isHeld(by job: DurableJob) -> Bool {
-            !job.state.isFinal || key == .serial && job.state == .failed && !job.continuesAfterFailure
-        }
     }
 
     /// The jobs that keep those of a chain waiting, by position.
@@ -45,18 +40,15 @@ struct MemoryStoreState: Sendable {
         var running: Int64?
     }
 
-    struct Entry: Sendable {
+    struct Entry: StoredJob, Sendable {
         var job: DurableJob
         var lane: Lane.ID
         /// The chains of its keys.
         fileprivate var chains: [Chain]
         /// The number of the last claim.
         var claim: Int64 = 0
-        /// The worker that has claimed it.
         var worker: WorkerID?
-        /// True if the attempt of the present claim has started.
         var isStarted = false
-        /// The store's time of the end.
         var ended: StoreInstant?
 
         fileprivate init(_ job: DurableJob, lane: Lane.ID) {
@@ -67,9 +59,6 @@ struct MemoryStoreState: Sendable {
                 job.uniqueKey.map { Chain(key: .unique, queue: queue, kind: Bytes(job.kind), text: Bytes($0)) },
             ].compactMap(\.self)
         }
-
-        /// True if a replacement has to come behind it.
-        fileprivate var hasStarted: Bool { isStarted || job.counters.started > 0 }
     }
 
     struct Worker: Sendable {
@@ -165,11 +154,9 @@ struct MemoryStoreState: Sendable {
 
     private mutating func replace(_ index: Int, by job: NewJob) {
         let old = entries[index]
-        var new = DurableJob(job, position: old.job.position, now: now, created: old.job.created)
-        (new.id, new.priority, new.pushed) = (old.job.id, old.job.priority, old.job.pushed)
         released.append(old.job.payload)
         // Without a worker: a claim that has not started ends.
-        entries[index] = Entry(new, lane: lane(of: job))
+        entries[index] = Entry(old.job.replaced(by: job, now: now), lane: lane(of: job))
         entries[index].claim = old.claim
         hint = true
     }
@@ -177,7 +164,7 @@ struct MemoryStoreState: Sendable {
     /// Returns the last unfinished job with a unique key that holds it against others.
     private func lastHolder(queue: String, kind: String, uniqueKey: String) -> Int? {
         let chain = Chain(key: .unique, queue: Bytes(queue), kind: Bytes(kind), text: Bytes(uniqueKey))
-        return entries.lastIndex { chain.isHeld(by: $0.job) && !$0.job.isCancelRequested && $0.chains.contains(chain) }
+        return entries.lastIndex { $0.job.holds(.unique) && !$0.job.isCancelRequested && $0.chains.contains(chain) }
     }
 
     private mutating func lane(of job: NewJob) -> Lane.ID {
@@ -250,8 +237,7 @@ struct MemoryStoreState: Sendable {
 
     /// Returns the time from which a node may run a job; the past if it may now.
     private func start(of job: DurableJob, on node: String, edge: Int64) -> StoreInstant {
-        let firm = job.softDelay.flatMap { $0.isNetwork ? nil : $0.until }
-        let start = [job.notBefore, job.hardUntil, firm].compactMap(\.self).max() ?? now
+        let start = job.heldUntil ?? now
         guard let avoidance = job.avoidance else { return start }
         if Bytes(avoidance.node) != Bytes(node) { return max(start, job.handOver ?? start) }
         guard avoidance.bootID == bootID, avoidance.since >= edge else { return start }
@@ -272,7 +258,7 @@ struct MemoryStoreState: Sendable {
     private func holders() -> [Chain: Holders] {
         var holders: [Chain: Holders] = [:]
         for entry in entries {
-            for chain in entry.chains where chain.isHeld(by: entry.job) {
+            for chain in entry.chains where entry.job.holds(chain.key) {
                 let position = entry.job.position
                 if holders[chain] == nil { holders[chain] = Holders(first: position) }
                 if entry.job.state == .running { holders[chain]?.running = position }
@@ -311,60 +297,25 @@ struct MemoryStoreState: Sendable {
     /// Records a result.
     mutating func finish(_ result: AttemptResult, by worker: WorkerID) -> FinishOutcome {
         guard let index = index(of: result.ticket, by: worker), let node = workers[worker]?.node else { return .refused }
-        var job = entries[index].job
-        let crashes = job.counters.crashes
-        job.counters = result.counters
-        job.counters.crashes = crashes
-        job.lastError = result.storedError ?? job.lastError
-        (job.softDelay, job.avoidance, job.hardUntil) = (nil, nil, nil)
-        var state = DurableJob.State.available
-        switch result.outcome {
-        case .succeeded: state = .succeeded
-        case .cancelled: state = .cancelled
-        case .failed(let reason): (state, job.failureReason) = (.failed, reason)
-        case .again where job.isCancelRequested: state = .cancelled
-        case .again(let soft, let isNetwork, let hard):
-            let time = min(result.time ?? now, now)
-            if soft > .zero { job.softDelay = .init(until: time.advanced(by: soft), since: time, isNetwork: isNetwork) }
-            if soft > .zero, isNetwork {
-                let since = nodeTime - time.duration(to: now).nanoseconds
-                let until = StoreInstant(nanoseconds: since).advanced(by: soft).nanoseconds
-                job.avoidance = .init(node: node, bootID: bootID, since: since, until: until)
-            }
-            job.hardUntil = hard.map { time.advanced(by: $0) }
-        }
-        entries[index].job = job
         if let duration = result.holdsDestination, let target = lanes[entries[index].lane]?.key.target {
             let until = now.advanced(by: duration)
             holds[target] = max(holds[target] ?? until, until)
         }
-        setState(index, state)
-        if case .again = result.outcome, state == .cancelled { return .cancelled }
-        return .recorded
+        return change(index) { $0.finish(result, node: node, at: $1) }
     }
 
     /// Makes a claimed job available again.
     mutating func giveBack(_ ticket: JobTicket, by worker: WorkerID) -> FinishOutcome {
         guard let index = index(of: ticket, by: worker) else { return .refused }
-        return release(index)
+        return change(index) { $0.release(at: $1) }
     }
 
-    /// Ends a claim without a result.
-    private mutating func release(_ index: Int) -> FinishOutcome {
-        let isCancelled = entries[index].job.isCancelRequested
-        setState(index, isCancelled ? .cancelled : .available)
-        return isCancelled ? .cancelled : .recorded
-    }
-
-    private mutating func setState(_ index: Int, _ state: DurableJob.State) {
-        entries[index].job.state = state
-        (entries[index].worker, entries[index].isStarted) = (nil, false)
-        if state.isFinal {
-            entries[index].job.isCancelRequested = false
-            (entries[index].job.finished, entries[index].ended) = (date, now)
-        }
+    /// Changes a job.
+    private mutating func change<Answer>(_ index: Int, _ body: (inout Entry, StoreMoment) -> Answer) -> Answer {
+        let answer = body(&entries[index], StoreMoment(now: now, bootID: bootID, boot: nodeTime, date: date))
         // A follower may run now, too.
-        if !state.isFinal || !entries[index].chains.isEmpty { hint = true }
+        if !entries[index].job.state.isFinal || !entries[index].chains.isEmpty { hint = true }
+        return answer
     }
 
     /// Returns the job of a claim that is still valid.
@@ -409,25 +360,11 @@ struct MemoryStoreState: Sendable {
         return WorkerStatus(cancelled: cancelled.map { JobTicket(id: $0.job.id, claim: $0.claim) })
     }
 
-    /// The reason why a worker ends.
-    enum WorkerEnd {
-        /// In good order.
-        case unregistered
-        /// The process ended while the machine stayed up: attempts that had started have crashed.
-        case crashed
-        /// Its lease ended, or the machine rebooted: nothing is counted.
-        case leaseEnded
-    }
-
     /// Removes a worker; its jobs are available again.
     mutating func end(_ id: WorkerID, _ reason: WorkerEnd) {
         guard workers.removeValue(forKey: id) != nil else { return }
         for index in entries.indices where entries[index].worker == id {
-            if entries[index].isStarted, reason != .unregistered {
-                if reason == .crashed { entries[index].job.counters.crashes += 1 }
-                entries[index].job.hasUnknownOutcome = true
-            }
-            _ = release(index)
+            change(index) { $0.release(reason, at: $1) }
         }
     }
 
@@ -460,8 +397,7 @@ struct MemoryStoreState: Sendable {
         let late = sorted.prefix { $0.deadline <= now }.count
         let failed = sorted.prefix(min(late, max(0, limit)))
         for (_, index) in failed {
-            entries[index].job.failureReason = "deadline"
-            setState(index, .failed)
+            change(index) { $0.fail("deadline", at: $1) }
         }
         return ExpiredJobs(
             jobs: failed.map { entries[$0.index].job }, next: sorted.dropFirst(failed.count).first?.deadline,
@@ -471,17 +407,7 @@ struct MemoryStoreState: Sendable {
     /// Cancels a waiting job or a failed one that keeps others waiting, or requests the cancellation of a running one.
     mutating func cancel(_ id: DurableJobID) -> CancelOutcome {
         guard let index = index(of: id) else { return .unknown }
-        let entry = entries[index]
-        switch entry.job.state {
-        case .running:
-            entries[index].job.isCancelRequested = true
-            hint = true
-            return .requested
-        case .failed where entry.chains.contains { $0.isHeld(by: entry.job) }, .available:
-            setState(index, .cancelled)
-            return .cancelled
-        case .succeeded, .failed, .cancelled: return .ended
-        }
+        return change(index) { $0.cancel(at: $1) }
     }
 
     /// Makes failed and cancelled jobs available again; throws if a queue has no room for them.
@@ -502,26 +428,18 @@ struct MemoryStoreState: Sendable {
 
     private mutating func retry(_ id: DurableJobID) -> RetryOutcome {
         guard let index = index(of: id), [.failed, .cancelled].contains(entries[index].job.state) else { return .notEnded }
-        var job = entries[index].job
+        let job = entries[index].job
         if let key = job.uniqueKey, let holder = lastHolder(queue: job.queue, kind: job.kind, uniqueKey: key) {
             return .taken(by: entries[holder].job.id)
         }
-        (job.counters, job.hasUnknownOutcome) = (.init(), false)
-        (job.softDelay, job.avoidance, job.hardUntil, job.failureReason, job.finished) = (nil, nil, nil, nil, nil)
-        if let deadline = job.deadline, deadline <= now { job.deadline = nil }
-        entries[index].job = job
-        entries[index].ended = nil
-        setState(index, .available)
+        change(index) { $0.retry(at: $1) }
         return .retried
     }
 
     /// Ends the backoff of a waiting job; returns false if it has none.
     mutating func endBackoff(_ id: DurableJobID) -> Bool {
-        guard let index = index(of: id), entries[index].job.state == .available,
-            let delay = entries[index].job.softDelay, delay.until > now
-        else { return false }
-        (entries[index].job.softDelay, entries[index].job.avoidance, hint) = (nil, nil, true)
-        return true
+        guard let index = index(of: id) else { return false }
+        return change(index) { $0.endBackoff(at: $1) }
     }
 
     /// Pauses or resumes a queue.
@@ -547,7 +465,7 @@ struct MemoryStoreState: Sendable {
         let kept = entry.job.state == .succeeded ? retention.succeeded : retention.failed
         guard let ended = entry.ended, ended.advanced(by: kept) <= now else { return false }
         // Those behind it wait for it.
-        let held = entry.chains.filter { $0.isHeld(by: entry.job) }
+        let held = entry.chains.filter { entry.job.holds($0.key) }
         return !entries.contains { other in
             other.job.position > entry.job.position && !other.job.state.isFinal && other.chains.contains(where: held.contains)
         }
