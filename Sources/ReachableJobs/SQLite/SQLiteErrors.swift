@@ -16,7 +16,9 @@ extension JobStoreError {
         }
         let reason = error.message.map { " (SQLite: \($0))" } ?? ""
         switch error.resultCode {
-        case .SQLITE_FULL:
+        // Growing the shared memory of a full disk is an I/O error, too (unixShmMap of os_unix.c).
+        case .SQLITE_FULL,
+            .SQLITE_IOERR where error.extendedResultCode == .SQLITE_IOERR_SHMSIZE:
             self.init(.diskFull, "no space is left for the store \(path)", next: "free some space; nothing that was stored is lost")
         case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
             self.init(
@@ -41,9 +43,6 @@ extension JobStoreError {
             self.init(
                 .busy, "another process keeps the store \(path) locked",
                 next: "find it with `fuser \(path)`, and end its transaction")
-        // Growing the shared memory of a full disk (unixShmMap of os_unix.c).
-        case .SQLITE_IOERR where error.extendedResultCode == .SQLITE_IOERR_SHMSIZE:
-            self.init(.diskFull, "no space is left for the store \(path)", next: "free some space; nothing that was stored is lost")
         case .SQLITE_IOERR:
             self.init(
                 .inputOutput, "reading or writing the store \(path) failed\(reason)",

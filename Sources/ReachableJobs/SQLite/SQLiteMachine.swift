@@ -75,19 +75,12 @@ struct SQLiteFile {
     ///
     /// - Returns: True if the file is new or empty.
     func prepare(_ machine: SQLiteMachine) throws(JobStoreError) -> Bool {
-        let isNew = try create(machine)
-        if isNew { try synchronizeParent(machine) }
-        return isNew
-    }
-
-    /// Writes the name of the directory to the disk, because it may be as new as the file.
-    ///
-    /// SQLite does so with the names in the directory.
-    private func synchronizeParent(_ machine: SQLiteMachine) throws(JobStoreError) {
+        guard try create(machine) else { return false }
+        // The directory may be as new as the file; SQLite writes the names in it to the disk, but not its own.
         let parent = SQLiteFile(path: directory).directory
         let error = machine.synchronize(parent)
         // A directory that this user may not list, and file systems without this call (fsync(2)).
-        guard ![0, EACCES, EINVAL].contains(error) else { return }
+        if [0, EACCES, EINVAL].contains(error) { return true }
         throw JobStoreError(
             .inputOutput, "the directory \(parent) cannot be written to the disk: \(String(cString: strerror(error)))",
             next: "check the disk and the kernel's log")
@@ -128,9 +121,6 @@ struct SQLiteFile {
         guard let end = path[..<slash].lastIndex(where: { $0 != "/" }) else { return "/" }
         return String(path[...end])
     }
-
-    /// The last part of the path.
-    var name: String { path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path }
 
     private func checkOwner(of path: String, _ info: stat, isDirectory: Bool) throws(JobStoreError) {
         // In a directory such as /tmp only the owner may replace a file (the sticky bit, unlink(2)).
