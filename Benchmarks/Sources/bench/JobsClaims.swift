@@ -68,10 +68,10 @@ struct JobsClaims<Store: JobStore> {
         try await desk.beat()
         let (now, since) = (try await desk.claim(0).now.nanoseconds, desk.store.nodeTime)
         let boot = try String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8).filter { $0 != "\n" }
-        let network = desk.store is PostgreSQLStore ? "" : "soft_network = true, "
+        let node = desk.store is PostgreSQLStore ? "'node \(boot)'" : "'node', avoided_boot = '\(boot)'"
         let sql = """
-            UPDATE reachable_jobs SET \(network)soft_since = \(now), soft_until = \(now + Self.backoff),
-            avoided_by = 'node \(boot)', avoided_since = \(since), avoided_until = \(since + Self.backoff)
+            UPDATE reachable_jobs SET soft_since = \(now), soft_until = \(now + Self.backoff),
+            avoided_by = \(node), avoided_since = \(since), avoided_until = \(since + Self.backoff)
             WHERE position IN (
                 SELECT position FROM reachable_jobs WHERE kind = 'closed' AND state = 0 ORDER BY position LIMIT \(failed));
             """

@@ -23,15 +23,6 @@ struct ColumnReader: DatabaseValueConvertible, StatementColumnConvertible {
     static func fromDatabaseValue(_ value: DatabaseValue) -> ColumnReader? { nil }
     var databaseValue: DatabaseValue { .null }
 
-    /// Reads the first row of a statement.
-    static func first<Value>(of statement: Statement, _ read: (inout ColumnReader) throws -> Value) throws -> Value? {
-        let cursor = try fetchCursor(statement)
-        // Its end resets the statement.
-        defer { withExtendedLifetime(cursor) {} }
-        guard var row = try cursor.next() else { return nil }
-        return try read(&row)
-    }
-
     /// Reads the next column; throws if it has no such value, as in a damaged file.
     mutating func next<Value: ColumnValue>(_ type: Value.Type = Value.self) throws -> Value {
         defer { index += 1 }
@@ -61,9 +52,9 @@ struct ColumnBinder {
     }
 }
 
-extension SQLiteTransaction {
+extension Database {
     private func statement<each Argument: ColumnValue>(_ sql: String, _ arguments: repeat each Argument) throws -> Statement {
-        let statement = try db.cachedStatement(sql: sql)
+        let statement = try cachedStatement(sql: sql)
         var binder = ColumnBinder(statement)
         for argument in repeat each arguments { try binder.bind(argument) }
         return statement
@@ -71,9 +62,9 @@ extension SQLiteTransaction {
 
     /// Executes a statement, and returns the number of rows that it changed.
     @discardableResult
-    func execute<each Argument: ColumnValue>(_ sql: String, _ arguments: repeat each Argument) throws -> Int {
+    func change<each Argument: ColumnValue>(_ sql: String, _ arguments: repeat each Argument) throws -> Int {
         try statement(sql, repeat each arguments).execute()
-        return db.changesCount
+        return changesCount
     }
 
     /// Reads all rows.
@@ -90,7 +81,11 @@ extension SQLiteTransaction {
     func row<each Argument: ColumnValue, Value>(
         _ sql: String, _ arguments: repeat each Argument, read: (inout ColumnReader) throws -> Value
     ) throws -> Value? {
-        try ColumnReader.first(of: statement(sql, repeat each arguments), read)
+        let cursor = try ColumnReader.fetchCursor(statement(sql, repeat each arguments))
+        // Its end resets the statement.
+        defer { withExtendedLifetime(cursor) {} }
+        guard var row = try cursor.next() else { return nil }
+        return try read(&row)
     }
 
     /// Returns the first value of the first row; `nil` if there is none.
@@ -115,10 +110,17 @@ extension ColumnValue where Raw == Self {
     var raw: Self { self }
 }
 
+extension ColumnValue where Self: RawRepresentable, Raw == RawValue {
+    init?(raw: RawValue) { self.init(rawValue: raw) }
+    var raw: RawValue { rawValue }
+}
+
 extension Int64: ColumnValue { typealias Raw = Int64 }
 extension Int: ColumnValue { typealias Raw = Int }
 extension Bool: ColumnValue { typealias Raw = Bool }
 extension Data: ColumnValue { typealias Raw = Data }
+extension WorkerID: ColumnValue { typealias Raw = Int64 }
+extension JobPriority: ColumnValue { typealias Raw = Int }
 
 extension Optional: ColumnValue where Wrapped: ColumnValue {
     init?(raw: Wrapped.Raw?) {
@@ -154,16 +156,6 @@ extension Date: ColumnValue {
 extension DurableJobID: ColumnValue {
     init?(raw: String) { self.init(raw) }
     var raw: String { description }
-}
-
-extension WorkerID: ColumnValue {
-    init?(raw: Int64) { self.init(rawValue: raw) }
-    var raw: Int64 { rawValue }
-}
-
-extension JobPriority: ColumnValue {
-    init?(raw: Int) { self.init(rawValue: raw) }
-    var raw: Int { rawValue }
 }
 
 /// Unfinished jobs have numbers below 2; indexes name the numbers.

@@ -3,33 +3,22 @@ internal import FoundationEssentials
 internal import GRDB
 
 /// A row of `reachable_jobs`: a job without its payload and what its lane says, and what only the store knows of it.
-struct SQLiteJob {
+struct SQLiteJob: StoredJob, Equatable {
     var job: DurableJob
     /// The numbers of its queue and lane.
     var (queue, lane): (Int64, Int64)
     /// The end of the delays that hold it back on all nodes; `nil` if it was not in the future when the row was written, and after
     /// a claim has found that it has passed.
     var due: StoreInstant?
-    /// The worker that has claimed it, and the number of the last claim.
-    var (worker, claim): (WorkerID?, Int64) = (nil, 0)
-    /// True if the attempt of the present claim has started.
+    /// The number of the last claim.
+    var claim: Int64 = 0
+    var worker: WorkerID?
     var isStarted = false
-    /// The store's time of the end.
     var ended: StoreInstant?
 
     init(_ job: DurableJob, queue: Int64, lane: Int64) { (self.job, self.queue, self.lane) = (job, queue, lane) }
 
-    /// True if a replacement has to come behind it.
-    var hasStarted: Bool { isStarted || job.counters.started > 0 }
-
     // MARK: - Columns
-
-    /// Shows a visitor all columns of `reachable_jobs`.
-    private mutating func visitColumns(_ visitor: inout some ColumnVisitor) throws {
-        try visitPushedColumns(&visitor)
-        try visitChangingColumns(&visitor)
-        try visitLaterColumns(&visitor)
-    }
 
     /// The columns that never change.
     private mutating func visitPushedColumns(_ visitor: inout some ColumnVisitor) throws {
@@ -70,19 +59,20 @@ struct SQLiteJob {
         try visitor.visit("network_failures", "INTEGER NOT NULL DEFAULT 0", &job.counters.networkFailures)
         try visitor.visit("failure_index", "INTEGER NOT NULL DEFAULT 0", &job.counters.failureIndex)
         try visitor.visit("crashes", "INTEGER NOT NULL DEFAULT 0", &job.counters.crashes)
-        var soft = (until: job.softDelay?.until, since: job.softDelay?.since, isNetwork: job.softDelay?.isNetwork ?? false)
+        var soft = (until: job.softDelay?.until, since: job.softDelay?.since)
         try visitor.visit("soft_until", "INTEGER", &soft.until)
         try visitor.visit("soft_since", "INTEGER", &soft.since)
-        try visitor.visit("soft_network", "INTEGER NOT NULL DEFAULT 0", &soft.isNetwork)
-        if let until = soft.until, let since = soft.since {
-            job.softDelay = .init(until: until, since: since, isNetwork: soft.isNetwork)
+        var (node, boot) = (job.avoidance?.node, job.avoidance?.bootID)
+        var (since, until) = (job.avoidance?.since, job.avoidance?.until)
+        try visitor.visit("avoided_by", "TEXT", &node)
+        try visitor.visit("avoided_boot", "TEXT", &boot)
+        try visitor.visit("avoided_since", "INTEGER", &since)
+        try visitor.visit("avoided_until", "INTEGER", &until)
+        if let node, let boot, let since, let until {
+            job.avoidance = .init(node: node, bootID: boot, since: since, until: until)
         }
-        var avoided = (by: job.avoidance?.text, since: job.avoidance?.since, until: job.avoidance?.until)
-        try visitor.visit("avoided_by", "TEXT", &avoided.by)
-        try visitor.visit("avoided_since", "INTEGER", &avoided.since)
-        try visitor.visit("avoided_until", "INTEGER", &avoided.until)
-        if let text = avoided.by, let since = avoided.since, let until = avoided.until {
-            job.avoidance = DurableJob.Avoidance(text, since: since, until: until)
+        if let until = soft.until, let since = soft.since {
+            job.softDelay = .init(until: until, since: since, isNetwork: job.avoidance != nil)
         }
         try visitor.visit("hard_until", "INTEGER", &job.hardUntil)
         try visitor.visit("last_error", "TEXT", &job.lastError)
@@ -107,49 +97,46 @@ struct SQLiteJob {
             now: StoreInstant(nanoseconds: 0), created: .distantPast),
         queue: 0, lane: 0)
 
-    private static func list(_ visit: (inout SQLiteJob, inout ColumnList) throws -> Void) -> ColumnList {
-        var (job, columns) = (blank, ColumnList())
+    private static func list(_ visit: (inout SQLiteJob, inout ColumnList) throws -> Void) -> [(name: String, type: String)] {
+        var (job, list) = (blank, ColumnList())
         // A list throws nothing.
-        try? visit(&job, &columns)
-        return columns
+        try? visit(&job, &list)
+        return list.columns
     }
 
-    private static let columns = list { try $0.visitColumns(&$1) }
-    private static let pushed = list {
-        try $0.visitPushedColumns(&$1)
-        try $0.visitChangingColumns(&$1)
-    }
-    private static let changing = list {
-        try $0.visitChangingColumns(&$1)
-        try $0.visitLaterColumns(&$1)
-    }
+    private static let pushed = list { try $0.visitPushedColumns(&$1) }
+    private static let changing = list { try $0.visitChangingColumns(&$1) }
+    private static let later = list { try $0.visitLaterColumns(&$1) }
     private static let joined = list { try $0.visitJoinedColumns(&$1) }
+    private static let columns = pushed + changing + later
 
     /// The names of the columns.
-    static let names = columns.names.joined(separator: ", ")
+    static let names = columns.map(\.name).joined(separator: ", ")
 
     /// The definitions of the columns.
-    static let definitions = zip(columns.names, columns.types).map { "\($0) \($1)" }.joined(separator: ", ")
+    static let definitions = columns.map { "\($0.name) \($0.type)" }.joined(separator: ", ")
 
     /// Selects whole jobs, for ``init(whole:)``.
     static let wholeSelection = """
-        SELECT \((columns.names.map { "jobs." + $0 } + joined.names).joined(separator: ", "))
+        SELECT \((columns.map { "jobs." + $0.name } + joined.map(\.name)).joined(separator: ", "))
         FROM main.reachable_jobs AS jobs JOIN main.reachable_payloads AS payloads ON payloads.position = jobs.position
         JOIN main.reachable_lanes AS lanes ON lanes.id = jobs.lane JOIN main.reachable_queues AS queues ON queues.id = jobs.queue
         """
 
     private static let insertion = """
-        INSERT INTO main.reachable_jobs (\(pushed.names.joined(separator: ", ")))
-        VALUES (\(pushed.names.map { _ in "?" }.joined(separator: ", "))) ON CONFLICT (id) DO NOTHING
+        INSERT INTO main.reachable_jobs (\((pushed + changing).map(\.name).joined(separator: ", ")))
+        VALUES (\((pushed + changing).map { _ in "?" }.joined(separator: ", "))) ON CONFLICT (id) DO NOTHING
         """
     private static let update = """
-        UPDATE main.reachable_jobs SET \(changing.names.map { $0 + " = ?" }.joined(separator: ", ")) WHERE position = ?
+        UPDATE main.reachable_jobs SET \((changing + later).map { $0.name + " = ?" }.joined(separator: ", ")) WHERE position = ?
         """
 
     /// Reads the columns ``names``.
     init(_ reader: inout ColumnReader) throws {
         self = Self.blank
-        try visitColumns(&reader)
+        try visitPushedColumns(&reader)
+        try visitChangingColumns(&reader)
+        try visitLaterColumns(&reader)
     }
 
     /// Reads a row of ``wholeSelection``.
@@ -186,12 +173,9 @@ private protocol ColumnVisitor {
 
 /// The names and types of columns.
 private struct ColumnList: ColumnVisitor {
-    var (names, types): ([String], [String]) = ([], [])
+    var columns: [(name: String, type: String)] = []
 
-    mutating func visit(_ name: String, _ type: String, _ value: inout some ColumnValue) {
-        names.append(name)
-        types.append(type)
-    }
+    mutating func visit(_ name: String, _ type: String, _ value: inout some ColumnValue) { columns.append((name, type)) }
 }
 
 extension ColumnReader: ColumnVisitor {
@@ -202,16 +186,5 @@ extension ColumnReader: ColumnVisitor {
 
 extension ColumnBinder: ColumnVisitor {
     fileprivate mutating func visit(_ name: String, _ type: String, _ value: inout some ColumnValue) throws { try bind(value) }
-}
-
-extension DurableJob.Avoidance {
-    /// The name of the node, a space and the identity of its boot, which has none.
-    var text: String { "\(node) \(bootID)" }
-
-    /// Reads the text.
-    fileprivate init?(_ text: String, since: Int64, until: Int64) {
-        guard let space = text.lastIndex(of: " ") else { return nil }
-        self.init(node: String(text[..<space]), bootID: String(text[text.index(after: space)...]), since: since, until: until)
-    }
 }
 #endif

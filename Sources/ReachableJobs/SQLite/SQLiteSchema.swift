@@ -6,34 +6,22 @@ internal import GRDB
 /// All names begin with `reachable_`, because a store may live in a database of its caller's. All statements name the schema
 /// `main`: a caller may have attached the file of another store.
 enum SQLiteSchema {
-    /// The steps from one version to the next, the first from 1 to 2; new stores begin with the newest.
-    ///
-    /// Not GRDB's `DatabaseMigrator`: its table `grdb_migrations` is that of the caller's own migrations.
-    static let migrations: [String] = []
     /// The version of the tables; a store refuses later ones.
-    static var version: Int { migrations.count + 1 }
+    static let version = 1
 
-    /// Creates the tables, or changes those of an older version, within a transaction.
-    static func prepare(_ db: Database, _ machine: SQLiteMachine, migrations: [String] = migrations) throws {
-        if let current = try storedVersion(db) {
-            try check(current)
-            for step in migrations.dropFirst(max(0, current - 1)) { try db.execute(sql: step) }
-            if current <= migrations.count {
-                try db.execute(sql: "UPDATE main.reachable_meta SET schema = ?", arguments: [migrations.count + 1])
-            }
-            return
-        }
+    /// Creates the tables unless they are there, within a transaction.
+    static func prepare(_ db: Database, _ machine: SQLiteMachine) throws {
+        if let stored = try storedVersion(db) { return try check(stored) }
         try db.execute(sql: tables + indexes)
         let clock = StoreClock(machine.reading())
-        try db.execute(
-            sql: "INSERT INTO main.reachable_meta (schema, boot_id, boot, newest_wall, instant) VALUES (?, ?, ?, ?, ?)",
-            arguments: [version, clock.bootID, clock.boot, clock.newestWall, clock.instant])
+        try db.change(
+            "INSERT INTO main.reachable_meta (schema, boot_id, boot, newest_wall, instant) VALUES (?, ?, ?, ?, ?)",
+            version, clock.bootID, clock.boot, clock.newestWall, clock.instant)
     }
 
     /// Returns the version of the tables; `nil` if there are none.
-    static func storedVersion(_ db: Database) throws -> Int? {
-        let sql = "SELECT 1 FROM main.sqlite_master WHERE name = 'reachable_meta'"
-        guard try Int.fetchOne(db, sql: sql) != nil else { return nil }
+    private static func storedVersion(_ db: Database) throws -> Int? {
+        guard try db.tableExists("reachable_meta", in: "main") else { return nil }
         return try Int.fetchOne(db, sql: "SELECT schema FROM main.reachable_meta")
     }
 

@@ -7,14 +7,14 @@ internal import ReachableRetry
 // The queries name their indexes: an ANALYZE in a database of the caller's must not change what a claim costs.
 extension SQLiteTransaction {
     /// The most jobs of a lane whose delays one claim ends, so that it stays short; a next claim follows.
-    static let promotionLimit = 1000
+    private static let promotionLimit = 1000
 
     /// Claims jobs; `nil` if the worker's lease has ended.
     mutating func claim(_ request: ClaimRequest) throws -> Claims? {
         guard let worker = try worker(request.worker) else { return nil }
         try sweep(but: worker.id)
-        let isPaused = try value("SELECT is_paused FROM main.reachable_queues WHERE id = ?", worker.queue) ?? false
-        let newLanes = try rows(
+        let isPaused = try db.value("SELECT is_paused FROM main.reachable_queues WHERE id = ?", worker.queue) ?? false
+        let newLanes = try db.rows(
             """
             SELECT id, kind, version, scope, destination FROM main.reachable_lanes NOT INDEXED WHERE id > ? AND queue = ?
             ORDER BY id
@@ -27,11 +27,9 @@ extension SQLiteTransaction {
         for lane in request.lanes where named.insert(lane.lane).inserted {
             try open(lane, worker, request.limit, &sources, &claims)
         }
-        let positions = try merge(sources, limit: max(0, request.limit), &claims.hasMore)
-        for position in positions {
-            try execute(
-                "UPDATE main.reachable_jobs SET state = 1, worker = ?, claim = claim + 1 WHERE position = ?",
-                worker.id, position)
+        for position in try merge(sources, limit: request.limit, &claims.hasMore) {
+            try db.change(
+                "UPDATE main.reachable_jobs SET state = 1, worker = ?, claim = claim + 1 WHERE position = ?", worker.id, position)
             let stored = try wholeJob(position)
             claims.jobs.append(Claims.Claimed(job: stored.job, claim: stored.claim))
         }
@@ -39,10 +37,10 @@ extension SQLiteTransaction {
     }
 
     /// Ends delays of a lane that have passed, adds its jobs that may run, and notes when the next of the others may.
-    private mutating func open(
+    private func open(
         _ lane: ClaimRequest.Open, _ worker: Worker, _ limit: Int, _ sources: inout [ClaimSource], _ claims: inout Claims
     ) throws {
-        let found = try row(
+        let found = try db.row(
             """
             SELECT hold_until, (SELECT min(due) FROM main.reachable_jobs INDEXED BY reachable_delayed
                 WHERE lane = lanes.id AND \(SQLiteSchema.isOpen) AND due IS NOT NULL),
@@ -62,17 +60,21 @@ extension SQLiteTransaction {
                     WHERE lane = ? AND \(SQLiteSchema.isOpen) AND due IS NOT NULL AND due <= ?
                     ORDER BY due LIMIT \(Self.promotionLimit))
                 """
-            if try execute(sql, lane.lane, now) == Self.promotionLimit { claims.hasMore = true }
+            if try db.change(sql, lane.lane, now) == Self.promotionLimit { claims.hasMore = true }
         }
-        let node = NodeTimes(node: worker.node, edge: lane.edge, reading: reading, now: now)
+        let source = ClaimSource(
+            lane: lane, node: worker.node, bootID: moment.bootID, offset: now.nanoseconds - moment.boot,
+            chunk: min(15, max(0, limit)) + 1)
         var heads: [ClaimSource] = []
         for priority in JobPriority.allCases {
-            var source = ClaimSource(lane: lane, priority: priority, node: node, chunk: min(15, max(0, limit)) + 1)
-            if try source.fill(self) { heads.append(source) }
+            var source = source
+            source.priority = priority
+            try source.advance(self)
+            if source.head != nil { heads.append(source) }
         }
         var next: StoreInstant?
         if found.due != nil || found.isAvoided {
-            next = try value(Self.nextStart, now, node.here, node.prefix, node.edge, node.offset, lane.lane)
+            next = try db.value(ClaimSource.nextStart, now, worker.node, moment.bootID, lane.edge, source.offset, lane.lane)
         }
         if let hold = found.hold, hold > now {
             next = heads.isEmpty ? next.map { max($0, hold) } : hold
@@ -82,113 +84,87 @@ extension SQLiteTransaction {
         if let next { claims.nextDue = min(claims.nextDue ?? next, next) }
     }
 
-    /// The earliest time at which a job of a lane may run that may not now.
-    private static let nextStart = """
-        SELECT min(start) FROM (
-            SELECT (SELECT due FROM main.reachable_jobs INDEXED BY reachable_delayed WHERE lane = ?6 AND \(SQLiteSchema.isOpen)
-                AND due IS NOT NULL AND due > ?1 AND avoided_by IS NULL ORDER BY due LIMIT 1) AS start
-            UNION ALL SELECT max(ifnull(due, 0), \(NodeTimes.start)) FROM main.reachable_jobs INDEXED BY reachable_avoided
-            WHERE lane = ?6 AND \(SQLiteSchema.isOpen) AND avoided_by IS NOT NULL
-        ) WHERE start > ?1
-        """
-
-    /// The times that decide whether a node leaves a job alone whose network failed.
-    struct NodeTimes {
-        /// The text of this boot of the node, and its beginning: the parameters ?2 and ?3.
-        let (here, prefix): (String, String)
-        /// The last edge of the lane's scope, and the store's time less the node's: the parameters ?4 and ?5.
-        let (edge, offset): (Int64, Int64)
-
-        init(node: String, edge: Int64, reading: StoreClock.Reading, now: StoreInstant) {
-            (here, prefix) = ("\(node) \(reading.bootID)", node + " ")
-            (self.edge, offset) = (edge, now.nanoseconds - reading.boot)
-        }
-
-        /// The time from which the node may run a job that nothing else delays; the past if it may now.
-        ///
-        /// ``DurableJob/handOver`` for another node. An identity of a boot has no space: after another boot, only the node's name
-        /// and a space come before it.
-        static let start = """
-            CASE WHEN avoided_by IS NULL THEN 0
-            WHEN avoided_by = ?2 THEN iif(avoided_since < ?4, 0, avoided_until + ?5)
-            WHEN substr(avoided_by, 1, length(?3)) = ?3 AND NOT instr(substr(avoided_by, length(?3) + 1), ' ') THEN 0
-            ELSE soft_since + min(5000000000, 500000000 << min(4, max(0, network_failures - 1))) END
-            """
-    }
-
-    // MARK: - Order
-
-    /// The jobs of a lane with one priority that may run, by position, read a few at a time.
-    struct ClaimSource {
-        let lane: ClaimRequest.Open
-        let priority: JobPriority
-        let node: NodeTimes
-        /// The number of jobs to read next.
-        var chunk: Int
-        private var rows: ArraySlice<(position: Int64, ageing: StoreInstant)> = []
-        private var last = Int64.min
-        /// The time from which its bulk jobs count as normal ones: the first one decides for those behind it.
-        private var ageing = StoreInstant(nanoseconds: .min)
-
-        init(lane: ClaimRequest.Open, priority: JobPriority, node: NodeTimes, chunk: Int) {
-            (self.lane, self.priority, self.node, self.chunk) = (lane, priority, node, chunk)
-        }
-
-        static let sql = """
-            SELECT position, ifnull(not_before, pushed) FROM main.reachable_jobs INDEXED BY reachable_claimable
-            WHERE lane = ?6 AND priority = ?7 AND position > ?8 AND \(SQLiteSchema.isOpen) AND due IS NULL
-            AND \(NodeTimes.start) <= ?1 ORDER BY position LIMIT ?9
-            """
-
-        /// Reads the next jobs if there are none left; returns false at the end.
-        mutating func fill(_ transaction: SQLiteTransaction) throws -> Bool {
-            guard rows.isEmpty, chunk > 0 else { return !rows.isEmpty }
-            rows = try transaction.rows(
-                Self.sql, transaction.now, node.here, node.prefix, node.edge, node.offset, lane.lane, priority, last, chunk
-            ) { try ($0.next(), $0.next()) }[...]
-            chunk = rows.count < chunk ? 0 : min(chunk * 2, 1024)
-            return !rows.isEmpty
-        }
-
-        /// Takes the next job.
-        mutating func next(_ transaction: SQLiteTransaction, number: Int) throws -> ClaimHead? {
-            guard try fill(transaction), let (position, due) = rows.popFirst() else { return nil }
-            last = position
-            ageing = max(ageing, due.advanced(by: .seconds(3600)))
-            let isAged = priority == .bulk && ageing <= transaction.now
-            return ClaimHead(priority: isAged ? .normal : priority, position: position, source: number)
-        }
-    }
-
-    /// The first job of a source.
-    struct ClaimHead: Comparable {
-        let priority: JobPriority
-        let position: Int64
-        let source: Int
-
-        static func < (left: ClaimHead, right: ClaimHead) -> Bool {
-            (right.priority, left.position) < (left.priority, right.position)
-        }
-    }
-
     /// Merges sources by priority and position; sets a flag if they have more than the limits allow.
     private func merge(_ sources: [ClaimSource], limit: Int, _ hasMore: inout Bool) throws -> [Int64] {
-        var (sources, heads, positions) = (sources, Heap<ClaimHead>(), [Int64]())
+        var (sources, positions) = (Heap(sources), [Int64]())
         var taken: [Lane.ID: Int] = [:]
-        for number in sources.indices {
-            if let head = try sources[number].next(self, number: number) { heads.insert(head) }
-        }
-        while let head = heads.popMin() {
-            let lane = sources[head.source].lane
-            guard positions.count < limit, taken[lane.lane, default: 0] < lane.limit else {
+        while var source = sources.popMin(), let head = source.head {
+            guard positions.count < limit, taken[source.lane.lane, default: 0] < source.lane.limit else {
                 hasMore = true
                 continue
             }
             positions.append(head.position)
-            taken[lane.lane, default: 0] += 1
-            if let next = try sources[head.source].next(self, number: head.source) { heads.insert(next) }
+            taken[source.lane.lane, default: 0] += 1
+            try source.advance(self)
+            if source.head != nil { sources.insert(source) }
         }
         return positions
     }
+}
+
+/// The jobs of a lane with one priority that may run, by position, read a few at a time.
+private struct ClaimSource: Comparable {
+    let lane: ClaimRequest.Open
+    /// The node, its boot, and the store's time less the node's: the parameters ?2, ?3 and ?5 of the queries.
+    let (node, bootID, offset): (String, String, Int64)
+    /// The number of jobs to read next.
+    var chunk: Int
+    var priority = JobPriority.normal
+    /// The first job, with the priority that it has for a claim.
+    private(set) var head: (priority: JobPriority, position: Int64)?
+    private var rows: ArraySlice<(position: Int64, due: StoreInstant)> = []
+    /// The time from which its bulk jobs count as normal ones: the first one decides for those behind it.
+    private var ageing = StoreInstant(nanoseconds: .min)
+
+    init(lane: ClaimRequest.Open, node: String, bootID: String, offset: Int64, chunk: Int) {
+        (self.lane, self.node, self.bootID, self.offset, self.chunk) = (lane, node, bootID, offset, chunk)
+    }
+
+    /// The time from which the node may run a job that nothing else delays; the past if it may now.
+    ///
+    /// ``DurableJob/handOver`` for another node. ?4 is the last edge of the lane's scope.
+    private static let start = """
+        CASE WHEN avoided_by IS NULL THEN 0
+        WHEN avoided_by <> ?2 THEN soft_since + min(5000000000, 500000000 << min(4, max(0, network_failures - 1)))
+        WHEN avoided_boot <> ?3 OR avoided_since < ?4 THEN 0
+        ELSE avoided_until + ?5 END
+        """
+
+    /// Selects the earliest time at which a job of a lane may run that may not now.
+    static let nextStart = """
+        SELECT min(start) FROM (
+            SELECT (SELECT due FROM main.reachable_jobs INDEXED BY reachable_delayed WHERE lane = ?6 AND \(SQLiteSchema.isOpen)
+                AND due IS NOT NULL AND due > ?1 AND avoided_by IS NULL ORDER BY due LIMIT 1) AS start
+            UNION ALL SELECT max(ifnull(due, 0), \(start)) FROM main.reachable_jobs INDEXED BY reachable_avoided
+            WHERE lane = ?6 AND \(SQLiteSchema.isOpen) AND avoided_by IS NOT NULL
+        ) WHERE start > ?1
+        """
+
+    private static let next = """
+        SELECT position, ifnull(not_before, pushed) FROM main.reachable_jobs INDEXED BY reachable_claimable
+        WHERE lane = ?6 AND priority = ?7 AND position > ?8 AND \(SQLiteSchema.isOpen) AND due IS NULL
+        AND \(start) <= ?1 ORDER BY position LIMIT ?9
+        """
+
+    /// Goes to the next job.
+    mutating func advance(_ transaction: SQLiteTransaction) throws {
+        if rows.isEmpty, chunk > 0 {
+            rows = try transaction.db.rows(
+                Self.next, transaction.now, node, bootID, lane.edge, offset, lane.lane, priority, head?.position ?? .min, chunk
+            ) { try ($0.next(), $0.next()) }[...]
+            chunk = rows.count < chunk ? 0 : min(chunk * 2, 1024)
+        }
+        head = rows.popFirst().map { row in
+            ageing = max(ageing, row.due.advanced(by: DurableJob.ageingTime))
+            return (priority == .bulk && ageing <= transaction.now ? .normal : priority, row.position)
+        }
+    }
+
+    static func < (left: ClaimSource, right: ClaimSource) -> Bool {
+        guard let left = left.head, let right = right.head else { return left.head != nil }
+        return (right.priority, left.position) < (left.priority, right.position)
+    }
+
+    static func == (left: ClaimSource, right: ClaimSource) -> Bool { left.head?.position == right.head?.position }
 }
 #endif

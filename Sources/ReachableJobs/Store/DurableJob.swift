@@ -138,8 +138,11 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
         isBlocked = false
     }
 
-    /// The time from which a bulk job counts as a normal one: an hour after it was due.
-    package var ageing: StoreInstant { (notBefore ?? pushed).advanced(by: .seconds(3600)) }
+    /// The time after which a bulk job that was due counts as a normal one.
+    package static let ageingTime = Duration.seconds(3600)
+
+    /// The time from which a bulk job counts as a normal one.
+    package var ageing: StoreInstant { (notBefore ?? pushed).advanced(by: Self.ageingTime) }
 
     /// The time from which other nodes may take the job over from the one whose network failed: 0.5 s after the failure, doubling
     /// with the network failures to 5 s; `nil` unless its last failure was a network's.

@@ -133,21 +133,6 @@ struct SQLiteFileTests {
         #expect(throws: JobStoreError.self) { try SQLiteStore(writer: other) }
     }
 
-    @Test func olderTablesAreChangedOnOpening() async throws {
-        let bench = try SQLiteBench()
-        try await bench.push("a")
-        let other = try DatabaseQueue(path: bench.store.path)
-        // As the next version will.
-        let (machine, step) = (bench.machine.machine, "ALTER TABLE main.reachable_jobs ADD COLUMN more INTEGER;")
-        try await other.write { db in
-            try SQLiteSchema.prepare(db, machine, migrations: [step])
-            #expect(try Int.fetchOne(db, sql: "SELECT count(more IS NULL) FROM reachable_jobs") == 1)
-            #expect(try SQLiteSchema.storedVersion(db) == SQLiteSchema.version + 1)
-        }
-        // A worker of this version, which runs beside it.
-        #expect(await storeError { _ = try await bench.names() }?.code == .newerSchema)
-    }
-
     @Test func pruningShrinksAFileOfOurOwnOnly() async throws {
         let bench = try SQLiteBench()
         let app = try DatabasePool(path: bench.directory.path + "/app.db")
