@@ -17,6 +17,19 @@ package import ReachableJobs
 /// It reports each violation as a text, and an error that a store throws as a violation, too. The suite waits for hints no longer
 /// than its patience; it waits for all other answers as long as they take. Safe to use from any thread.
 package struct JobStoreConformance: Sendable {
+    /// A requirement of every store; its check in ``StoreSession`` says which.
+    package enum Requirement: String, CaseIterable, Sendable {
+        case receipts, properties, atomicPush, payloadLimit, queueLimit, repeatedPush
+        case order, lanes, closedLanes, limits, exclusiveClaims, ageing, pausing
+        case notBefore, softDelays, edges, nodes, hardDelays, destinationHolds, endedBackoff, deadlines
+        case serialOrder, serialFailures, serialCancellation, serialRetries, uniqueKeep, uniqueReplace, uniqueSuccessors,
+            uniqueAppend, unwantedHolders, uniqueRetries, bytes, uniqueBatches
+        case fencing, starts, results, givingBack
+        case leases, heartbeats, unregistering, crashes, reboots, listedWorkers
+        case cancellation, cancellationRequests, retries, searches, explanations, explainedQueues, explainedBlockers,
+            explainedHolds, explainedClaims, counts, pruning, pruningHeads, pruningLanes, hints
+    }
+
     /// A violated requirement.
     package typealias Violation = ConformanceViolation<Requirement>
     /// The error of ``check()``: all violations.
@@ -35,14 +48,7 @@ package struct JobStoreConformance: Sendable {
         /// Restarts the machine, which ends all workers; without it ``Requirement/reboots`` is not checked.
         package var reboot: (@Sendable () async throws -> Void)?
 
-        /// Makes a candidate.
-        ///
-        /// - Parameters:
-        ///   - store: The store, which has no jobs and no workers.
-        ///   - peer: Another object for the same jobs; the store itself by default.
-        ///   - passTime: Lets the store's time pass.
-        ///   - crash: Ends the process of a worker while the machine stays up.
-        ///   - reboot: Restarts the machine. The store and its peer must stay usable.
+        /// Makes a candidate; the store is its own peer by default.
         package init(
             _ store: some JobStore, peer: (any JobStore)? = nil, passTime: (@Sendable (Duration) async throws -> Void)? = nil,
             crash: (@Sendable (WorkerID) async throws -> Void)? = nil, reboot: (@Sendable () async throws -> Void)? = nil
@@ -53,27 +59,18 @@ package struct JobStoreConformance: Sendable {
         }
     }
 
-    let exemptions: Set<Requirement>
     let patience: Duration
-    let sleep: @Sendable (Duration) async throws -> Void
     let makeCandidate: @Sendable () async throws -> Candidate
 
     /// Makes a suite.
     ///
     /// - Parameters:
-    ///   - exemptions: The requirements that the store's documentation excludes.
-    ///   - patience: The time limit for each expected hint. Only a broken store exhausts it.
-    ///   - clock: The clock of the patience; real time by default, also for a store with its own clock.
+    ///   - patience: The time limit for each expected hint, in real time. Only a broken store exhausts it.
     ///   - makeCandidate: Makes a new store; called once for each requirement.
     package init(
-        exempting exemptions: Set<Requirement> = [], patience: Duration = .seconds(60),
-        clock: some Clock<Duration> = ContinuousClock(),
-        makeCandidate: @escaping @Sendable () async throws -> Candidate
+        patience: Duration = .seconds(600), makeCandidate: @escaping @Sendable () async throws -> Candidate
     ) {
-        self.exemptions = exemptions
-        self.patience = patience
-        sleep = { try await clock.sleep(for: $0) }
-        self.makeCandidate = makeCandidate
+        (self.patience, self.makeCandidate) = (patience, makeCandidate)
     }
 
     /// Checks all requirements.
@@ -85,19 +82,14 @@ package struct JobStoreConformance: Sendable {
         if !violations.isEmpty { throw Failure(violations) }
     }
 
-    /// Returns the violations, at most one of each requirement, in the order of ``Requirement/all``.
-    ///
-    /// - Parameter requirements: The requirements to check.
-    /// - Throws: The errors of making a candidate or acting on its surroundings; `CancellationError` when the calling task is
-    ///   cancelled.
-    package func violations(of requirements: Set<Requirement> = Set(Requirement.all)) async throws -> [Violation] {
+    /// Returns the violations, at most one of each requirement; throws as ``check()`` does.
+    package func violations(of requirements: [Requirement] = Requirement.allCases) async throws -> [Violation] {
         var found: [Violation] = []
-        for (requirement, check) in StoreSession.checks
-        where requirements.contains(requirement) && !exemptions.contains(requirement) {
+        for requirement in requirements {
             try Task.checkCancellation()
-            let session = StoreSession(try await makeCandidate(), self)
+            let session = StoreSession(try await makeCandidate(), patience)
             do {
-                try await check(session)
+                try await StoreSession.checks[requirement]?(session)()
             } catch let finding as StoreSession.Finding {
                 found.append(Violation(requirement, finding.message))
             } catch let error as JobStoreError {
@@ -108,4 +100,26 @@ package struct JobStoreConformance: Sendable {
         }
         return found
     }
+}
+
+extension StoreSession {
+    /// The check of each requirement, on a candidate of its own.
+    static let checks: [JobStoreConformance.Requirement: @Sendable (StoreSession) -> @Sendable () async throws -> Void] = [
+        .receipts: checkReceipts, .properties: checkProperties, .atomicPush: checkAtomicPush, .payloadLimit: checkPayloadLimit,
+        .queueLimit: checkQueueLimit, .repeatedPush: checkRepeatedPush, .order: checkOrder, .lanes: checkLanes,
+        .closedLanes: checkClosedLanes, .limits: checkLimits, .exclusiveClaims: checkExclusiveClaims, .ageing: checkAgeing,
+        .pausing: checkPausing, .notBefore: checkNotBefore, .softDelays: checkSoftDelays, .edges: checkEdges, .nodes: checkNodes,
+        .hardDelays: checkHardDelays, .destinationHolds: checkDestinationHolds, .endedBackoff: checkEndedBackoff,
+        .deadlines: checkDeadlines, .serialOrder: checkSerialOrder, .serialFailures: checkSerialFailures,
+        .serialCancellation: checkSerialCancellation, .serialRetries: checkSerialRetries, .uniqueKeep: checkUniqueKeep,
+        .uniqueReplace: checkUniqueReplace, .uniqueSuccessors: checkUniqueSuccessors, .uniqueAppend: checkUniqueAppend,
+        .unwantedHolders: checkUnwantedHolders, .uniqueRetries: checkUniqueRetries, .bytes: checkBytes,
+        .uniqueBatches: checkUniqueBatches, .fencing: checkFencing, .starts: checkStarts, .results: checkResults,
+        .givingBack: checkGivingBack, .leases: checkLeases, .heartbeats: checkHeartbeats, .unregistering: checkUnregistering,
+        .crashes: checkCrashes, .reboots: checkReboots, .listedWorkers: checkListedWorkers, .cancellation: checkCancellation,
+        .cancellationRequests: checkCancellationRequests, .retries: checkRetries, .searches: checkSearches,
+        .explanations: checkExplanations, .explainedQueues: checkExplainedQueues, .explainedBlockers: checkExplainedBlockers,
+        .explainedHolds: checkExplainedHolds, .explainedClaims: checkExplainedClaims, .counts: checkCounts,
+        .pruning: checkPruning, .pruningHeads: checkPruningHeads, .pruningLanes: checkPruningLanes, .hints: checkHints,
+    ]
 }

@@ -2,6 +2,7 @@ internal import ReachableJobs
 
 /// The requirements of claims and their results.
 extension StoreSession {
+    /// Each claim of a job has a larger number; calls with an old number or of another worker change nothing.
     func checkFencing() async throws {
         let (first, second) = (try await register(), try await register())
         let id = try await push("a").id
@@ -33,6 +34,7 @@ extension StoreSession {
         try expect(last.claim > new.claim, "the number of the third claim, \(last.claim), is not above \(new.claim)")
     }
 
+    /// `start` refuses an invalid claim and a job whose cancellation was requested, and counts the attempt once.
     func checkStarts() async throws {
         let worker = try await register()
         for name in ["a", "b", "c"] { try await push(name) }
@@ -48,6 +50,7 @@ extension StoreSession {
         try expect(try await find().map(\.counters.started), is: [1, 0, 0], "the counted attempts")
     }
 
+    /// `finish` records state, counters, reason and time, and the first 4 KiB of the error.
     func checkResults() async throws {
         let worker = try await register()
         let names = ["succeeded", "failed", "cancelled", "again"]
@@ -82,6 +85,7 @@ extension StoreSession {
         try expect(jobs.last?.softDelay?.isNetwork, is: true, "`isNetwork` of the backoff")
     }
 
+    /// `giveBack` makes a job available again as it was.
     func checkGivingBack() async throws {
         let worker = try await register()
         try await push("first") { $0.serialKey = "key" }

@@ -3,6 +3,7 @@ internal import ReachableRetry
 
 /// The requirements of `claim`, and of pauses.
 extension StoreSession {
+    /// Jobs come by priority, then by position, whatever their lanes.
     func checkOrder() async throws {
         let worker = try await register()
         try await push("bulk 1") { ($0.priority, $0.destination) = (.bulk, "a") }
@@ -16,6 +17,8 @@ extension StoreSession {
         try expect(try await names(worker), is: ["normal 2", "normal 3", "bulk 1", "bulk 2"], "the claim of the rest")
     }
 
+    /// A lane is the jobs of a queue with equal kind, version, scope and destination; later lanes have larger numbers; a claim
+    /// names those that the worker does not know.
     func checkLanes() async throws {
         let worker = try await register()
         func new(after last: Lane.ID) async throws -> [Lane] {
@@ -42,6 +45,7 @@ extension StoreSession {
         try expect(try await new(after: later.last?.id ?? 0), is: [], "the lanes behind the last one")
     }
 
+    /// Only jobs of the named lanes of the worker's queue are claimed.
     func checkClosedLanes() async throws {
         let worker = try await register()
         let other = try await register(queue: "other")
@@ -58,6 +62,7 @@ extension StoreSession {
         try expect(try await names(other), is: ["c"], "the jobs of the other queue")
     }
 
+    /// No claim exceeds the limits of the request and of its lanes; `hasMore` tells whether jobs that may run are left.
     func checkLimits() async throws {
         let worker = try await register()
         for number in 0..<6 { try await push("\(number)") { $0.destination = number < 4 ? "x" : "y" } }
@@ -75,6 +80,7 @@ extension StoreSession {
         try expect(try await claim(worker).hasMore, is: false, "`hasMore` while only a delayed job is left")
     }
 
+    /// A job is claimed once, however many workers claim at the same time.
     func checkExclusiveClaims() async throws {
         let jobs = (0..<60).map { number in job("\(number)") { $0.destination = "\(number % 3)" } }
         _ = try await store.push(jobs, limit: nil)
@@ -103,6 +109,7 @@ extension StoreSession {
         try expect(Set(claimed).count, is: jobs.count, "the number of claimed jobs")
     }
 
+    /// A bulk job counts as a normal one from an hour after it was due, and not before those before it in its lane.
     func checkAgeing() async throws {
         let worker = try await register()
         try await push("bulk 1") { $0.priority = .bulk }
@@ -127,6 +134,7 @@ extension StoreSession {
             try await names(worker), is: ["urgent", "bulk 1", "bulk 2", "bulk 3", "elsewhere", "normal"], "the order after 91 min")
     }
 
+    /// While a queue is paused nothing of it is claimed; resuming ends that.
     func checkPausing() async throws {
         let worker = try await register()
         let other = try await register(queue: "other")

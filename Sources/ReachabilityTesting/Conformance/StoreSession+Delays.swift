@@ -2,6 +2,7 @@ internal import ReachableJobs
 
 /// The requirements of time.
 extension StoreSession {
+    /// A job with a delay is not claimed before its time; `nextDue` names that time.
     func checkNotBefore() async throws {
         let worker = try await register()
         let delayed = try await push("delayed") { $0.delay = .seconds(60) }
@@ -19,6 +20,7 @@ extension StoreSession {
         try expect(last.nextDue, is: nil, "`nextDue` of a claim that leaves no job")
     }
 
+    /// A backoff holds a job back for its duration; `nextDue` names its end.
     func checkSoftDelays() async throws {
         let worker = try await register()
         let id = try await push("a").id
@@ -40,6 +42,7 @@ extension StoreSession {
         try expect(try await names(worker), is: ["a"], "the jobs claimed after a failure without a backoff")
     }
 
+    /// An edge ends the backoff of its node's earlier network failures in the lanes that name it, and no other delay.
     func checkEdges() async throws {
         let worker = try await register()
         for name in ["network", "server", "elsewhere"] {
@@ -63,6 +66,8 @@ extension StoreSession {
         try expect(try await names(worker), is: ["server", "elsewhere"], "the jobs claimed after the backoff")
     }
 
+    /// Backoff of a network failure keeps the job from the worker's node until it ends or the machine reboots; others may take
+    /// it over after 0.5 s to 5 s.
     func checkNodes() async throws {
         let (first, sibling) = (try await register(node: "first"), try await register(node: "first"))
         let second = try await register(node: "second")
@@ -100,6 +105,7 @@ extension StoreSession {
         try expect(try await names(restarted), is: ["a"], "the jobs claimed on a node that has rebooted since its failure")
     }
 
+    /// A delay that a server ordered holds a job back, also after a reconnect.
     func checkHardDelays() async throws {
         let worker = try await register()
         let id = try await push("a").id
@@ -115,6 +121,7 @@ extension StoreSession {
         try expect(try await names(worker), is: ["a", "b"], "the jobs claimed after 61 s")
     }
 
+    /// A result can hold all jobs of the queue with the same scope and destination; a shorter order does not end a longer one.
     func checkDestinationHolds() async throws {
         let (worker, other) = (try await register(), try await register(queue: "other"))
         try await push("first") { $0.destination = "x" }
@@ -145,6 +152,8 @@ extension StoreSession {
         try expect(try await names(worker), is: ["same", "kind", "new", "late"], "the jobs claimed after 61 s")
     }
 
+    /// `endBackoff` ends soft delays of waiting jobs, also those of network failures, and of other nodes; it gives a hint, and
+    /// changes no other delay and no counter.
     func checkEndedBackoff() async throws {
         let (worker, other) = (try await register(node: "first"), try await register(node: "second"))
         let names = ["server", "network", "ordered", "running", "later"]
@@ -168,6 +177,7 @@ extension StoreSession {
         try expect(try await self.names(other), is: ["ordered", "later"], "the jobs claimed after the delays that still applied")
     }
 
+    /// `expire` fails waiting jobs whose deadline has passed, also delayed ones, and no others; `next` names the next deadline.
     func checkDeadlines() async throws {
         let worker = try await register()
         let running = try await push("running") { $0.timeLimit = .seconds(10) }.id

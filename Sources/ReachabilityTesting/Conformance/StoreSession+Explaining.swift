@@ -4,6 +4,7 @@ internal import ReachableRetry
 
 /// The requirements of ``JobStore/explain(_:)``.
 extension StoreSession {
+    /// `explain` answers in order, with `nil` for unknown jobs, and gives each job as `find` does, but without its payload.
     func checkExplanations() async throws {
         let worker = try await register()
         let waiting = try await push("waiting") { job in
@@ -31,6 +32,7 @@ extension StoreSession {
         try expect(times.allSatisfy { $0 <= now }, "the time \(times) is later than that of a claim after it: \(now)")
     }
 
+    /// `explain` tells if the queue is paused, and how many workers it has whose lease is valid.
     func checkExplainedQueues() async throws {
         let id = try await push("a").id
         let other = try await push("b") { $0.queue = "other" }.id
@@ -51,6 +53,7 @@ extension StoreSession {
         try await expectFacts([false, false], [0, 0], "after the end of the last lease")
     }
 
+    /// `explain` names the first job that a blocked one waits for, of each key, with its state.
     func checkExplainedBlockers() async throws {
         let worker = try await register()
         let head = try await push("head") { ($0.serialKey, $0.unique) = ("s", .append("u")) }.id
@@ -86,6 +89,7 @@ extension StoreSession {
             "`blockers` of a job that was retried while a later one runs")
     }
 
+    /// `explain` names the end of a server's order for the destination, as long as it holds.
     func checkExplainedHolds() async throws {
         let worker = try await register()
         try await push("first") { $0.destination = "x" }
@@ -105,6 +109,7 @@ extension StoreSession {
         try expect(try await store.explain([same]).map { $0?.holdUntil }, is: [nil], "`holdUntil` after its end")
     }
 
+    /// `explain` names the worker of a running job, and tells if its attempt has started.
     func checkExplainedClaims() async throws {
         let (first, second) = (try await register(), try await register())
         let ids = [try await push("a").id, try await push("b").id, try await push("c").id]

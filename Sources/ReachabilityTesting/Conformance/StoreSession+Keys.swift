@@ -3,6 +3,7 @@ internal import ReachableRetry
 
 /// The requirements of serial and unique keys.
 extension StoreSession {
+    /// Of jobs with the same serial key only the first is claimed, also while it backs off; each queue has its own keys.
     func checkSerialOrder() async throws {
         let (worker, second) = (try await register(), try await register())
         let other = try await register(queue: "other")
@@ -30,6 +31,7 @@ extension StoreSession {
         try expect(try await names(worker), is: ["4"], "the jobs claimed after all others have ended")
     }
 
+    /// A failed job blocks the jobs behind it unless it continues after failure.
     func checkSerialFailures() async throws {
         let worker = try await register()
         try await push("a1") { $0.serialKey = "a" }
@@ -42,6 +44,7 @@ extension StoreSession {
         try expect(try await found(blocked.id).isBlocked, is: true, "`isBlocked` of the job behind the failed one")
     }
 
+    /// `cancel` of a waiting or failed job releases the next one.
     func checkSerialCancellation() async throws {
         let worker = try await register()
         let waiting = try await push("a1") { ($0.serialKey, $0.delay) = ("a", .seconds(60)) }
@@ -63,6 +66,7 @@ extension StoreSession {
         try expect(try await names(worker), is: ["b4"], "the job behind a cancelled one")
     }
 
+    /// `retry` keeps the position; a retried job waits for one with its key that is running.
     func checkSerialRetries() async throws {
         let worker = try await register()
         let first = try await push("1") { $0.serialKey = "key" }
@@ -88,6 +92,7 @@ extension StoreSession {
         }
     }
 
+    /// `.keep` adds a job only if no unfinished one of the queue and kind has the key, also at the same time.
     func checkUniqueKeep() async throws {
         let worker = try await register()
         let first = try await push("a") { $0.unique = .keep("key") }
@@ -124,6 +129,7 @@ extension StoreSession {
         try expect(Set(receipts.map(\.id)).count, is: 1, "the number of identities that 16 pushes returned")
     }
 
+    /// `.replace` changes all of a job that has not started but its identity, position and priority, and ends its claim.
     func checkUniqueReplace() async throws {
         let worker = try await register()
         let first = try await push("old") { job in
@@ -166,6 +172,7 @@ extension StoreSession {
         try expect(next.claim > claimed[0].claim, "the number of its claim does not grow")
     }
 
+    /// `.replace` adds one successor to a job that has started, and changes that from then on.
     func checkUniqueSuccessors() async throws {
         let worker = try await register()
         let first = try await push("first") { $0.unique = .replace("key") }
@@ -189,6 +196,7 @@ extension StoreSession {
         try expect(last.job.name, is: "fifth", "the job claimed after the first one was cancelled")
     }
 
+    /// A running job whose cancellation was requested keeps its unique key from no push.
     func checkUnwantedHolders() async throws {
         let worker = try await register()
         let first = try await push("first") { $0.unique = .keep("key") }
@@ -204,6 +212,7 @@ extension StoreSession {
         try expect(try await names(worker), is: ["second"], "the jobs claimed after the first one has ended")
     }
 
+    /// `retry` refuses a job whose unique key an unfinished one has.
     func checkUniqueRetries() async throws {
         let worker = try await register()
         let first = try await push("first") { $0.unique = .replace("key") }
@@ -217,6 +226,7 @@ extension StoreSession {
             "the answers to `retry` of two jobs with one key")
     }
 
+    /// Keys and names are equal if their bytes are.
     func checkBytes() async throws {
         let worker = try await register()
         for (number, key) in ["\u{e9}", "e\u{301}"].enumerated() {
@@ -228,8 +238,16 @@ extension StoreSession {
         try expect(try await store.count(queue: Self.queue).map(\.count), is: [1, 1], "the counts of two forms of one destination")
         try expect(
             try await find { $0.serialKey = "e\u{301}" }.map(\.name), is: ["1"], "the jobs found with one form of a letter")
+        for name in ["\u{e9}", "e\u{301}"] { try await push(name) { ($0.queue, $0.kind) = (name, name) } }
+        for name in ["\u{e9}", "e\u{301}"] {
+            let worker = try await register(queue: name)
+            try expect(try await names(worker).count, is: 1, "the number of jobs claimed from a queue \(name)")
+            try expect(try await store.workers(of: name).map(\.id), is: [worker], "the workers of a queue \(name)")
+            try expect(try await store.count(queue: name).count, is: 1, "the number of counts of a queue \(name)")
+        }
     }
 
+    /// `.append` adds a job that waits for the others with its key.
     func checkUniqueAppend() async throws {
         let worker = try await register()
         let first = try await push("first") { $0.unique = .append("key") }
@@ -247,6 +265,7 @@ extension StoreSession {
         try expect(try await names(worker), is: ["third"], "the jobs claimed after the first one has failed")
     }
 
+    /// The jobs of one `push` see each other's unique keys, in their order.
     func checkUniqueBatches() async throws {
         let worker = try await register()
         try await push("running") { $0.unique = .keep("running") }

@@ -3,6 +3,7 @@ internal import ReachableRetry
 
 /// The requirements of cancellation, retries, searches and hints.
 extension StoreSession {
+    /// `cancel` ends a waiting job, and tells of one that has ended or does not exist.
     func checkCancellation() async throws {
         let worker = try await register()
         let waiting = try await push("waiting").id
@@ -20,6 +21,8 @@ extension StoreSession {
         try expect(try await names(worker), is: [], "the jobs claimed after the cancellation")
     }
 
+    /// `cancel` of a running job is a request that `extend` and `status` tell its worker; the job does not run again, which
+    /// `finish` and `giveBack` tell, and success stands.
     func checkCancellationRequests() async throws {
         let worker = try await register()
         let names = ["again", "done", "cancelled", "given back", "other"]
@@ -57,6 +60,7 @@ extension StoreSession {
         try expect(try await state(lost.job.id), is: .cancelled, "the state after the worker has left")
     }
 
+    /// `retry` makes failed and cancelled jobs available again with fresh counters, and no other job, nor more than the limit.
     func checkRetries() async throws {
         let worker = try await register()
         let pushed = [
@@ -90,6 +94,7 @@ extension StoreSession {
         try expect(try await names(worker), is: ["failed", "cancelled"], "the jobs claimed after `retry`")
     }
 
+    /// `find` returns the jobs that match all properties, by position.
     func checkSearches() async throws {
         let worker = try await register()
         try await push("1") { ($0.unique, $0.destination) = (.keep("u"), "x") }
@@ -125,6 +130,7 @@ extension StoreSession {
         try expect(try await find { $0.idPrefix = prefix }.map(\.name), is: wanted, "the jobs found by the first 8 digits")
     }
 
+    /// `count` returns the number of jobs of a queue per state, kind and destination.
     func checkCounts() async throws {
         struct Key: Hashable {
             var state: DurableJob.State
@@ -157,6 +163,7 @@ extension StoreSession {
         try expect(try await store.count(queue: "none"), is: [], "the counts of a queue without jobs")
     }
 
+    /// `prune` deletes jobs that ended long enough ago, at most as many as it may, and no unfinished ones.
     func checkPruning() async throws {
         let worker = try await register()
         for name in ["1", "2", "3", "failed", "running"] { try await push(name) }
@@ -183,6 +190,7 @@ extension StoreSession {
         try expect(positions, is: positions.sorted(), "the positions after pruning")
     }
 
+    /// `prune` keeps a failed job while it blocks others.
     func checkPruningHeads() async throws {
         let worker = try await register()
         let head = try await push("head") { $0.serialKey = "a" }.id
@@ -202,6 +210,8 @@ extension StoreSession {
         try expect(try await find { $0.idPrefix = head.description }.map(\.name), is: [], "the head without followers")
     }
 
+    /// `prune` deletes lanes without jobs, and keeps those whose destination a server's order holds; claims name deleted lanes,
+    /// and a later push to one gets a new lane, also if it comes at the same time.
     func checkPruningLanes() async throws {
         let worker = try await register()
         let all = Retention(succeeded: .zero, failed: .zero)
@@ -254,6 +264,7 @@ extension StoreSession {
         }
     }
 
+    /// Every stream of `changes` gives a hint after a change that lets a job run or asks one to end.
     func checkHints() async throws {
         let worker = try await register()
         try await expectHints(after: "push") { try await push("1") { $0.serialKey = "a" } }

@@ -4,6 +4,7 @@ internal import ReachableRetry
 
 /// The requirements of `push`.
 extension StoreSession {
+    /// `push` returns one receipt for each job, in order, and positions grow in this order.
     func checkReceipts() async throws {
         let jobs = (0..<5).map { number in job("\(number)") { $0.destination = "\(number % 2)" } }
         let receipts = try await store.push(jobs, limit: nil)
@@ -16,6 +17,7 @@ extension StoreSession {
         try expect(try await store.push([], limit: 0), is: [], "the receipts of no jobs")
     }
 
+    /// A job comes back with all the properties that it was pushed with.
     func checkProperties() async throws {
         let pushed = job("a") { job in
             (job.version, job.scope, job.destination) = (3, "host=example.org port=443", "example.org")
@@ -54,6 +56,7 @@ extension StoreSession {
                 && other.serialKey == nil && other.traceContext.isEmpty, "absent properties came back: \(other)")
     }
 
+    /// A `push` that throws has added nothing.
     func checkAtomicPush() async throws {
         let large = job("") { $0.payload = Data(count: largestPayload + 1) }
         try await expect(.tooLarge, from: "push of a small and a large job") {
@@ -71,6 +74,7 @@ extension StoreSession {
         try expect(try await find().map(\.name), is: ["old"], "the jobs after a replacement in a push that threw")
     }
 
+    /// A payload of 1 MiB is stored; a larger one is refused with `tooLarge`.
     func checkPayloadLimit() async throws {
         let largest = try await push(job("") { $0.payload = Data(repeating: 7, count: largestPayload) })
         try expect(try await found(largest.id).payload.count, is: largestPayload, "the length of the largest payload")
@@ -79,6 +83,7 @@ extension StoreSession {
         }
     }
 
+    /// The limit of a queue counts its unfinished jobs; a job that is kept or replaced needs no room.
     func checkQueueLimit() async throws {
         let worker = try await register()
         try await push("a", limit: 2) { $0.unique = .replace("key") }
@@ -100,6 +105,7 @@ extension StoreSession {
         try await push("j", limit: nil)
     }
 
+    /// A job whose identity the store has already is kept as it is.
     func checkRepeatedPush() async throws {
         let worker = try await register()
         let first = job("a") { $0.unique = .append("key") }

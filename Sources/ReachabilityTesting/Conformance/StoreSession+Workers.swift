@@ -2,6 +2,7 @@ internal import ReachableJobs
 
 /// The requirements of leases and of the ends of workers.
 extension StoreSession {
+    /// A worker that does not extend its lease loses its claims when the lease ends, and learns it; that is no crash.
     func checkLeases() async throws {
         let (lost, other) = (try await register(), try await register())
         try await push("a")
@@ -22,6 +23,7 @@ extension StoreSession {
         try expect(try await finish(new, by: other, .succeeded), is: true, "the answer to the result of the new claim")
     }
 
+    /// A worker that extends its lease keeps its claims.
     func checkHeartbeats() async throws {
         let (worker, other) = (try await register(), try await register())
         try await push("a")
@@ -33,6 +35,7 @@ extension StoreSession {
         try expect(try await finish(claimed, by: worker, .succeeded), is: true, "the answer to a result after 600 s")
     }
 
+    /// `unregister` makes a worker's jobs available again, uncharged.
     func checkUnregistering() async throws {
         let (leaving, other) = (try await register(), try await register())
         try await push("a")
@@ -49,6 +52,8 @@ extension StoreSession {
         for job in old { try expect(try await finish(job, by: leaving, .succeeded), is: false, "the answer to a late result") }
     }
 
+    /// When a worker's process ends while the machine stays up, its jobs are available again, and each started attempt counts
+    /// as a crash, which no later result changes.
     func checkCrashes() async throws {
         guard let crash = candidate.crash else { throw MissingMeans() }
         let (crashing, other) = (try await register(), try await register())
@@ -72,6 +77,7 @@ extension StoreSession {
         try expect(left.map(\.hasUnknownOutcome), is: [true, false], "`hasUnknownOutcome` after another result")
     }
 
+    /// After a reboot all jobs are available again, and no attempt counts as a crash.
     func checkReboots() async throws {
         guard let reboot = candidate.reboot else { throw MissingMeans() }
         let workers = [try await register(), try await register()]
@@ -91,6 +97,8 @@ extension StoreSession {
         try expect(claimed.map(\.job.counters.charged), is: [0, 0, 0], "the charged attempts after a reboot")
     }
 
+    /// `workers` returns those of a queue, or of all, with a valid lease, by number; each has its queue and node, the number of
+    /// its claims, and the time since its last heartbeat.
     func checkListedWorkers() async throws {
         func expectWorkers(_ wanted: [WorkerID], of queue: String? = StoreSession.queue, _ when: String) async throws {
             for (store, name) in [(store, "the store"), (candidate.peer, "its peer")] {

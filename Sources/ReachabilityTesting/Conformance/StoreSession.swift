@@ -18,12 +18,13 @@ final class StoreSession: Sendable {
     static let (queue, kind) = ("mail", "send")
 
     let candidate: JobStoreConformance.Candidate
-    private let conformance: JobStoreConformance
+    /// The time limit for each expected hint.
+    private let patience: Duration
     /// The lanes that each worker knows.
     private let lanes = Mutex<[WorkerID: [Lane]]>([:])
 
-    init(_ candidate: JobStoreConformance.Candidate, _ conformance: JobStoreConformance) {
-        (self.candidate, self.conformance) = (candidate, conformance)
+    init(_ candidate: JobStoreConformance.Candidate, _ patience: Duration) {
+        (self.candidate, self.patience) = (candidate, patience)
     }
 
     var store: any JobStore { candidate.store }
@@ -147,15 +148,14 @@ final class StoreSession: Sendable {
     func expectHints(after what: String, _ body: () async throws -> Void) async throws {
         let streams = [store.changes(), store.changes(), candidate.peer.changes()]
         try await body()
-        let (sleep, patience) = (conformance.sleep, conformance.patience)
         for stream in streams {
             let isHinted = try await withThrowingTaskGroup(of: Bool.self) { group in
                 group.addTask {
                     for await _ in stream { return true }
                     return false
                 }
-                group.addTask {
-                    try await sleep(patience)
+                group.addTask { [patience] in
+                    try await ContinuousClock().sleep(for: patience)
                     return false
                 }
                 defer { group.cancelAll() }

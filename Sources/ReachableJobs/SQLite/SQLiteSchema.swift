@@ -6,12 +6,20 @@ internal import GRDB
 /// All names begin with `reachable_`, because a store may live in a database of its caller's. All statements name the schema
 /// `main`: a caller may have attached the file of another store.
 enum SQLiteSchema {
+    /// The steps from one version to the next, the first from 1 to 2; new stores begin with the newest.
+    ///
+    /// Not GRDB's `DatabaseMigrator`: its table `grdb_migrations` is that of the caller's own migrations.
+    static let migrations: [String] = []
     /// The version of the tables; a store refuses later ones.
-    static let version = 1
+    static var version: Int { migrations.count + 1 }
 
-    /// Creates the tables unless they are there, within a transaction.
-    static func prepare(_ db: Database, _ machine: SQLiteMachine) throws {
-        if let stored = try storedVersion(db) { return try check(stored) }
+    /// Creates the tables, or changes those of an older version, within a transaction.
+    static func prepare(_ db: Database, _ machine: SQLiteMachine, migrations: [String] = migrations) throws {
+        if let stored = try storedVersion(db) {
+            try check(stored)
+            for step in migrations.dropFirst(max(0, stored - 1)) { try db.execute(sql: step) }
+            return try db.change("UPDATE main.reachable_meta SET schema = ?1 WHERE schema < ?1", migrations.count + 1)
+        }
         try db.execute(sql: tables + indexes)
         let clock = StoreClock(machine.reading())
         try db.change(
@@ -20,7 +28,7 @@ enum SQLiteSchema {
     }
 
     /// Returns the version of the tables; `nil` if there are none.
-    private static func storedVersion(_ db: Database) throws -> Int? {
+    static func storedVersion(_ db: Database) throws -> Int? {
         guard try db.tableExists("reachable_meta", in: "main") else { return nil }
         return try Int.fetchOne(db, sql: "SELECT schema FROM main.reachable_meta")
     }

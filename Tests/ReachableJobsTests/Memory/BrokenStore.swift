@@ -8,89 +8,92 @@ import Testing
 
 /// A store that breaks one requirement.
 struct BrokenStore: Sendable, CustomTestStringConvertible {
-    let requirement: JobStoreConformance.Requirement
-    let flaw: String
-    let make: @Sendable (MemoryStore) -> WarpedStore
+    typealias Requirement = JobStoreConformance.Requirement
+    typealias Push = ([NewJob], Int?)
+    typealias Back = ([JobTicket], WorkerID)
 
-    init(
-        _ requirement: JobStoreConformance.Requirement, _ flaw: String, _ warp: @escaping @Sendable (WarpedStore) -> WarpedStore
-    ) {
-        (self.requirement, self.flaw) = (requirement, flaw)
-        make = { warp(WarpedStore($0)) }
-    }
+    let requirement: Requirement
+    let flaw: String
+    private let warp: @Sendable (inout WarpedStore, MemoryStore) -> Void
 
     var testDescription: String { "\(requirement.rawValue): \(flaw)" }
 
-    static let all = pushing + claiming + delays + keys + attempts + workers + management + explanations
+    func make(_ store: MemoryStore) -> WarpedStore {
+        var warped = WarpedStore(store)
+        warp(&warped, store)
+        return warped
+    }
 
-    private static let pushing = [
-        BrokenStore(.receipts, "receipts in reverse") { warped in
-            var copy = warped
-            copy.pushing = { (jobs, limit) throws(JobStoreError) in try await warped.push(jobs, limit: limit).reversed() }
-            return copy
+    static let all = pushing + claiming + delays + keys + replacing + attempts + workers + management + pruning + explanations
+
+    /// Changes a type of argument or answer.
+    private static func change<Value>(
+        _ requirement: Requirement, _ flaw: String, _ body: @escaping @Sendable (inout Value) -> Void
+    ) -> BrokenStore {
+        BrokenStore(requirement: requirement, flaw: flaw) { warped, _ in warped.change(body) }
+    }
+
+    /// Takes the calls of a method over.
+    private static func replace<Argument, Answer>(
+        _ requirement: Requirement, _ flaw: String,
+        _ body: @escaping @Sendable (Argument, MemoryStore) async throws -> Answer
+    ) -> BrokenStore {
+        BrokenStore(requirement: requirement, flaw: flaw) { warped, store in warped.replace { try await body($0, store) } }
+    }
+
+    /// Warps a store by something that it remembers.
+    private static func warp(
+        _ requirement: Requirement, _ flaw: String, _ warp: @escaping @Sendable (inout WarpedStore, MemoryStore) -> Void
+    ) -> BrokenStore {
+        BrokenStore(requirement: requirement, flaw: flaw, warp: warp)
+    }
+
+    private static let pushing: [BrokenStore] = [
+        change(.receipts, "receipts in reverse") { (receipts: inout [PushReceipt]) in receipts.reverse() },
+        change(.properties, "forgets the trace context") { (job: inout NewJob) in job.traceContext = [:] },
+        change(.properties, "text ends at a zero byte") { (job: inout NewJob) in
+            job.serialKey = job.serialKey.map { String($0.prefix { $0 != "\0" }) }
         },
-        BrokenStore(.properties, "forgets the trace context") { $0.changingPushed { $0.traceContext = [:] } },
-        BrokenStore(.properties, "text ends at a zero byte") { warped in
-            warped.changingPushed { $0.serialKey = $0.serialKey.map { String($0.prefix { $0 != "\0" }) } }
+        replace(.atomicPush, "pushes one by one") { (push: Push, store) -> [PushReceipt] in
+            var receipts: [PushReceipt] = []
+            for job in push.0 { receipts += try await store.push([job], limit: push.1) }
+            return receipts
         },
-        BrokenStore(.atomicPush, "pushes one by one") { warped in
-            var copy = warped
-            copy.pushing = { (jobs, limit) throws(JobStoreError) in
-                var receipts: [PushReceipt] = []
-                for job in jobs { receipts += try await warped.push([job], limit: limit) }
-                return receipts
-            }
-            return copy
+        change(.payloadLimit, "cuts large payloads") { (job: inout NewJob) in job.payload = job.payload.prefix(largestPayload) },
+        change(.queueLimit, "has no limit") { (limit: inout Int?) in limit = nil },
+        replace(.queueLimit, "a kept job needs room") { (push: Push, store) -> [PushReceipt] in
+            let probes = push.0.map { NewJob(queue: $0.queue, kind: $0.kind, payload: $0.payload) }
+            if let limit = push.1 { _ = try await store.cancel(store.push(probes, limit: limit).map(\.id)) }
+            return try await store.push(push.0, limit: push.1)
         },
-        BrokenStore(.payloadLimit, "cuts large payloads") { $0.changingPushed { $0.payload = $0.payload.prefix(largestPayload) } },
-        BrokenStore(.queueLimit, "has no limit") { warped in
-            var copy = warped
-            copy.pushing = { (jobs, _) throws(JobStoreError) in try await warped.push(jobs, limit: nil) }
-            return copy
-        },
-        BrokenStore(.queueLimit, "a kept job needs room") { warped in
-            var copy = warped
-            copy.pushing = { (jobs, limit) throws(JobStoreError) in
-                let probes = jobs.map { job in
-                    var job = job
-                    (job.id, job.unique) = (DurableJobID(), nil)
-                    return job
-                }
-                if limit != nil { _ = try await warped.cancel(try await warped.push(probes, limit: limit).map(\.id)) }
-                return try await warped.push(jobs, limit: limit)
-            }
-            return copy
-        },
-        BrokenStore(.repeatedPush, "adds a job twice") { warped in
+        warp(.repeatedPush, "adds a job twice") { warped, _ in
             let seen = Mutex<Set<DurableJobID>>([])
-            return warped.changingPushed { job in
-                if !seen.withLock({ $0.insert(job.id).inserted }) { job.id = DurableJobID() }
+            warped.change { (job: inout NewJob) in
+                if !seen.withLock({ [id = job.id] in $0.insert(id).inserted }) { job.id = DurableJobID() }
             }
         },
     ]
 
-    private static let claiming = [
-        BrokenStore(.order, "only by position") { warped in
-            warped.changingClaims { $0.jobs.sort { $0.job.position < $1.job.position } }
-        },
-        BrokenStore(.order, "only by priority and lane") { warped in
-            warped.changingClaims { claims in
-                claims.jobs.sort {
-                    ($1.job.priority, $0.job.destination ?? "", $0.job.version)
-                        < ($0.job.priority, $1.job.destination ?? "", $1.job.version)
-                }
+    private static let claiming: [BrokenStore] = [
+        change(.order, "only by position") { (claims: inout Claims) in claims.jobs.sort { $0.job.position < $1.job.position } },
+        change(.order, "only by priority and lane") { (claims: inout Claims) in
+            claims.jobs.sort {
+                ($1.job.priority, $0.job.destination ?? "", $0.job.version)
+                    < ($0.job.priority, $1.job.destination ?? "", $1.job.version)
             }
         },
-        BrokenStore(.lanes, "tells all lanes again") { $0.changingRequests({ $0.lastKnownLane = 0 }) },
-        BrokenStore(.lanes, "one lane for all versions") { $0.changingPushed { $0.version = 1 } },
-        BrokenStore(.closedLanes, "claims from all lanes") { $0.changingRequests({ $0.lanes = (1...20).map { .init(lane: $0) } }) },
-        BrokenStore(.limits, "ignores the limits of lanes") { warped in
-            warped.changingRequests({ request in for index in request.lanes.indices { request.lanes[index].limit = .max } })
+        change(.lanes, "tells all lanes again") { (request: inout ClaimRequest) in request.lastKnownLane = 0 },
+        change(.lanes, "one lane for all versions") { (job: inout NewJob) in job.version = 1 },
+        change(.closedLanes, "claims from all lanes") { (request: inout ClaimRequest) in
+            request.lanes = (1...20).map { .init(lane: $0) }
         },
-        BrokenStore(.limits, "never has more") { $0.changingClaims { $0.hasMore = false } },
-        BrokenStore(.exclusiveClaims, "gives a job to two workers") { warped in
+        change(.limits, "ignores the limits of lanes") { (request: inout ClaimRequest) in
+            for index in request.lanes.indices { request.lanes[index].limit = .max }
+        },
+        change(.limits, "never has more") { (claims: inout Claims) in claims.hasMore = false },
+        warp(.exclusiveClaims, "gives a job to two workers") { warped, _ in
             let last = Mutex<[Claims.Claimed]>([])
-            return warped.changingClaims { claims in
+            warped.change { (claims: inout Claims) in
                 let taken = claims.jobs
                 claims.jobs += last.withLock { last in
                     defer { last = taken }
@@ -98,224 +101,345 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
                 }
             }
         },
-        BrokenStore(.ageing, "bulk jobs stay bulk jobs") { warped in
-            warped.changingClaims { claims in
-                claims.jobs.sort {
-                    ($1.job.priority, $0.job.position) < ($0.job.priority, $1.job.position)
-                }
-            }
+        change(.ageing, "bulk jobs stay bulk jobs") { (claims: inout Claims) in
+            claims.jobs.sort { ($1.job.priority, $0.job.position) < ($0.job.priority, $1.job.position) }
         },
-        BrokenStore(.ageing, "a job ages by itself") { warped in
-            warped.changingPushed { if $0.priority == .bulk, $0.delay != nil { $0.destination = "own" } }
+        change(.ageing, "a job ages by itself") { (job: inout NewJob) in
+            if job.priority == .bulk, job.delay != nil { job.destination = "own" }
         },
-        BrokenStore(.pausing, "never pauses") { warped in
-            var copy = warped
-            copy.pausing = { (_, _) throws(JobStoreError) in }
-            return copy
-        },
-        BrokenStore(.pausing, "pauses all queues") { warped in
-            var copy = warped
-            copy.pausing = { (isPaused, _) throws(JobStoreError) in
-                for queue in ["mail", "other", "empty"] { try await warped.setPaused(isPaused, queue: queue) }
-            }
-            return copy
+        replace(.pausing, "never pauses") { (_: (Bool, String), _) in },
+        replace(.pausing, "pauses all queues") { (pause: (Bool, String), store) in
+            for queue in ["mail", "other", "empty"] { try await store.setPaused(pause.0, queue: queue) }
         },
     ]
 
-    private static let delays = [
-        BrokenStore(.notBefore, "starts at once") { $0.changingPushed { $0.delay = nil } },
-        BrokenStore(.notBefore, "does not say when") { $0.changingClaims { $0.nextDue = nil } },
-        BrokenStore(.softDelays, "has no backoff") { warped in
-            warped.changingResults { result in
-                if case .again(_, let isNetwork, let hard) = result.outcome {
-                    result.outcome = .again(soft: .zero, isNetwork: isNetwork, hard: hard)
-                }
-            }
+    private static let delays: [BrokenStore] = [
+        change(.notBefore, "starts at once") { (job: inout NewJob) in job.delay = nil },
+        change(.notBefore, "does not say when") { (claims: inout Claims) in claims.nextDue = nil },
+        backoff(.softDelays, "has no backoff") { .again(soft: .zero, isNetwork: $1, hard: $2) },
+        edge(.edges, "ignores edges") { _ in .min },
+        backoff(.edges, "voids every backoff") { soft, _, hard in .again(soft: soft, isNetwork: true, hard: hard) },
+        edge(.edges, "voids failures after the edge") { $0 == .min ? .min : .max },
+        replace(.nodes, "binds every node") { (worker: (String, String), store) in
+            try await store.register(queue: worker.0, node: "any")
         },
-        BrokenStore(.edges, "ignores edges") { warped in
-            warped.changingRequests({ request in for index in request.lanes.indices { request.lanes[index].edge = .min } })
+        replace(.nodes, "binds only the worker") { (worker: (String, String), store) in
+            try await store.register(queue: worker.0, node: "\(DurableJobID())")
         },
-        BrokenStore(.edges, "voids every backoff") { warped in
-            warped.changingResults { result in
-                if case .again(let soft, _, let hard) = result.outcome {
-                    result.outcome = .again(soft: soft, isNetwork: true, hard: hard)
-                }
-            }
+        backoff(.nodes, "other nodes wait for the whole backoff") { soft, _, hard in
+            .again(soft: soft, isNetwork: false, hard: hard)
         },
-        BrokenStore(.edges, "voids failures after the edge") { warped in
-            warped.changingRequests({ request in
-                for index in request.lanes.indices where request.lanes[index].edge != .min {
-                    request.lanes[index].edge = .max
-                }
-            })
+        edge(.nodes, "a node whose network failed starts at once") { _ in .max },
+        backoff(.hardDelays, "forgets the server's order") { soft, isNetwork, _ in
+            .again(soft: soft, isNetwork: isNetwork, hard: nil)
         },
-        BrokenStore(.nodes, "binds every node") { warped in
-            var copy = warped
-            let store = warped.store
-            copy.registering = { (queue, _) throws(JobStoreError) in try await store.register(queue: queue, node: "any") }
-            return copy
+        change(.destinationHolds, "holds nothing") { (result: inout AttemptResult) in result.holdsDestination = nil },
+        change(.destinationHolds, "holds only the kind") { (job: inout NewJob) in
+            if job.kind == "other" { job.destination = job.destination.map { $0 + " " } }
         },
-        BrokenStore(.nodes, "binds only the worker") { warped in
-            var copy = warped
-            let store = warped.store
-            copy.registering = { (queue, _) throws(JobStoreError) in
-                try await store.register(queue: queue, node: "\(DurableJobID())")
-            }
-            return copy
+        change(.deadlines, "forgets deadlines") { (expired: inout ExpiredJobs) in
+            expired = ExpiredJobs(jobs: [], next: nil, hasMore: false)
         },
-        BrokenStore(.nodes, "other nodes wait for the whole backoff") { warped in
-            warped.changingResults { result in
-                if case .again(let soft, true, let hard) = result.outcome {
-                    result.outcome = .again(soft: soft, isNetwork: false, hard: hard)
-                }
-            }
-        },
-        BrokenStore(.nodes, "a node whose network failed starts at once") { warped in
-            warped.changingRequests({ request in for index in request.lanes.indices { request.lanes[index].edge = .max } })
-        },
-        BrokenStore(.hardDelays, "forgets the server's order") { warped in
-            warped.changingResults { result in
-                if case .again(let soft, let isNetwork, _) = result.outcome {
-                    result.outcome = .again(soft: soft, isNetwork: isNetwork, hard: nil)
-                }
-            }
-        },
-        BrokenStore(.destinationHolds, "holds nothing") { $0.changingResults { $0.holdsDestination = nil } },
-        BrokenStore(.destinationHolds, "holds only the kind") { warped in
-            warped.changingPushed { if $0.kind == "other" { $0.destination = $0.destination.map { $0 + " " } } }
-        },
-        BrokenStore(.deadlines, "forgets deadlines") { warped in
-            var copy = warped
-            copy.expiring = { (_, _) throws(JobStoreError) in ExpiredJobs(jobs: [], next: nil, hasMore: false) }
-            return copy
-        },
-        BrokenStore(.deadlines, "ends jobs at their deadline") { warped in
-            var copy = warped
-            copy.finding = { (filter) throws(JobStoreError) in
-                let overdue = try await warped.find(JobFilter()).filter { $0.deadline.map { $0 <= warped.store.now } ?? false }
-                _ = try await warped.cancel(overdue.map(\.id))
-                return try await warped.find(filter)
-            }
-            return copy
+        replace(.deadlines, "ends jobs at their deadline") { (filter: JobFilter, store) -> [DurableJob] in
+            let overdue = try await store.find(JobFilter()).filter { $0.deadline.map { $0 <= store.now } ?? false }
+            _ = try await store.cancel(overdue.map(\.id))
+            return try await store.find(filter)
         },
     ]
 
-    private static let keys = [
-        BrokenStore(.serialOrder, "ignores serial keys") { $0.changingPushed { $0.serialKey = nil } },
-        BrokenStore(.serialOrder, "a key per kind") { warped in
-            warped.changingPushed { job in job.serialKey = job.serialKey.map { $0 + job.kind } }
+    private static func backoff(
+        _ requirement: Requirement, _ flaw: String,
+        _ body: @escaping @Sendable (Duration, Bool, Duration?) -> AttemptResult.Outcome
+    ) -> BrokenStore {
+        change(requirement, flaw) { (result: inout AttemptResult) in
+            if case .again(let soft, let isNetwork, let hard) = result.outcome { result.outcome = body(soft, isNetwork, hard) }
+        }
+    }
+
+    private static func edge(
+        _ requirement: Requirement, _ flaw: String, _ body: @escaping @Sendable (Int64) -> Int64
+    ) -> BrokenStore {
+        change(requirement, flaw) { (request: inout ClaimRequest) in
+            for index in request.lanes.indices { request.lanes[index].edge = body(request.lanes[index].edge) }
+        }
+    }
+
+    private static let keys: [BrokenStore] = [
+        change(.serialOrder, "ignores serial keys") { (job: inout NewJob) in job.serialKey = nil },
+        change(.serialOrder, "a key per kind") { (job: inout NewJob) in job.serialKey = job.serialKey.map { [job] in $0 + job.kind }
         },
-        BrokenStore(.serialFailures, "all continue after failure") { $0.changingPushed { $0.continuesAfterFailure = true } },
-        BrokenStore(.serialFailures, "none continues after failure") { $0.changingPushed { $0.continuesAfterFailure = false } },
-        BrokenStore(.serialCancellation, "keeps failed jobs") { warped in
-            var copy = warped
-            copy.cancelling = { (ids) throws(JobStoreError) in
-                var outcomes: [CancelOutcome] = []
-                for id in ids {
-                    let isFailed = try await warped.job(id)?.state == .failed
-                    outcomes += isFailed ? [.ended] : try await warped.cancel([id])
+        change(.serialFailures, "all continue after failure") { (job: inout NewJob) in job.continuesAfterFailure = true },
+        change(.serialFailures, "none continues after failure") { (job: inout NewJob) in job.continuesAfterFailure = false },
+        replace(.serialCancellation, "keeps failed jobs") { (ids: [DurableJobID], store) -> [CancelOutcome] in
+            try await cancel(ids, in: store) { $0.state == .failed ? .ended : nil }
+        },
+        replace(.serialRetries, "retries behind the others") { (retry: ([DurableJobID], Int?), store) -> [RetryOutcome] in
+            for job in try await store.find(JobFilter(ids: Set(retry.0))) {
+                var again = NewJob(queue: job.queue, kind: job.kind, payload: job.payload)
+                again.serialKey = job.serialKey
+                _ = try await store.cancel([job.id])
+                _ = try await store.push([again], limit: nil)
+            }
+            return retry.0.map { _ in .retried }
+        },
+        replace(.uniqueKeep, "a key for all kinds") { (push: Push, store) -> [PushReceipt] in
+            var filter = JobFilter(states: [.available, .running])
+            filter.uniqueKey = push.0.first?.unique?.key
+            if filter.uniqueKey != nil, let there = try await store.find(filter).first {
+                return [PushReceipt(id: there.id, outcome: .kept)]
+            }
+            return try await store.push(push.0, limit: push.1)
+        },
+        replace(.unwantedHolders, "a job that is being cancelled holds its key") { (push: Push, store) -> [PushReceipt] in
+            let running = try await store.find(JobFilter(states: [.running])).first { $0.isCancelRequested }
+            if let running { return push.0.map { _ in PushReceipt(id: running.id, outcome: .kept) } }
+            return try await store.push(push.0, limit: push.1)
+        },
+        change(.uniqueRetries, "says that it retried") { (outcome: inout RetryOutcome) in outcome = .retried },
+        change(.bytes, "letters have one form") { (job: inout NewJob) in
+            if job.unique?.key == "\u{e9}" { job.unique = .keep("\u{e9}") }
+            if job.serialKey == "\u{e9}" { job.serialKey = "\u{e9}" }
+        },
+        change(.uniqueAppend, "appended jobs do not wait") { (job: inout NewJob) in
+            if case .append = job.unique { job.unique = nil }
+        },
+    ]
+
+    private static let replacing: [BrokenStore] = [
+        replace(.uniqueReplace, "keeps the idempotency key") { (push: Push, store) -> [PushReceipt] in
+            var (jobs, filter) = (push.0, JobFilter())
+            for index in jobs.indices {
+                guard case .replace(let key) = jobs[index].unique else { continue }
+                filter.uniqueKey = key
+                if let there = try await store.find(filter).first { jobs[index].idempotencyKey = there.idempotencyKey }
+            }
+            return try await store.push(jobs, limit: push.1)
+        },
+        change(.uniqueReplace, "keeps the one that is there") { (job: inout NewJob) in
+            job.unique = job.unique.map { .keep($0.key) }
+        },
+        replace(.uniqueSuccessors, "adds a successor each time") { (push: Push, store) -> [PushReceipt] in
+            var jobs = push.0
+            let isRunning = try await !store.find(JobFilter(states: [.running])).isEmpty
+            for index in jobs.indices where isRunning { jobs[index].unique = jobs[index].unique.map { .append($0.key) } }
+            return try await store.push(jobs, limit: push.1)
+        },
+        change(.uniqueBatches, "looks at earlier pushes only") { (jobs: inout [NewJob]) in
+            var seen = Set<String>()
+            for index in jobs.indices {
+                if let key = jobs[index].unique?.key, !seen.insert(key).inserted { jobs[index].unique = nil }
+            }
+        },
+        replace(.uniqueBatches, "gives the identities of the pushed jobs") { (push: Push, store) -> [PushReceipt] in
+            zip(push.0, try await store.push(push.0, limit: push.1)).map { PushReceipt(id: $0.id, outcome: $1.outcome) }
+        },
+    ]
+
+    private static let attempts: [BrokenStore] = [
+        warp(.fencing, "accepts old numbers") { warped, _ in
+            let newest = Mutex<[DurableJobID: JobTicket]>([:])
+            warped.change { (claims: inout Claims) in
+                let tickets = claims.jobs.map(\.ticket)
+                newest.withLock { for ticket in tickets { $0[ticket.id] = ticket } }
+            }
+            warped.change { (result: inout AttemptResult) in
+                let ticket = result.ticket
+                result.ticket = newest.withLock { $0[ticket.id] } ?? ticket
+            }
+        },
+        warp(.fencing, "numbers do not grow") { warped, _ in
+            warped.change { (claims: inout Claims) in
+                for index in claims.jobs.indices { claims.jobs[index].claim = 1_000_000 - claims.jobs[index].claim }
+            }
+            warped.change { (ticket: inout JobTicket) in ticket.claim = 1_000_000 - ticket.claim }
+        },
+        replace(.fencing, "accepts what was given back") { (back: Back, store) -> [FinishOutcome] in
+            try await store.giveBack(back.0, by: back.1).map { $0 == .refused ? .recorded : $0 }
+        },
+        change(.starts, "every attempt may start") { (mayStart: inout [Bool]) in mayStart = mayStart.map { _ in true } },
+        change(.results, "forgets the counters") { (result: inout AttemptResult) in result.counters = .init() },
+        change(.results, "forgets the error") { (result: inout AttemptResult) in result.error = nil },
+        replace(.givingBack, "gives back with a backoff") { (back: Back, store) -> [FinishOutcome] in
+            let outcome = AttemptResult.Outcome.again(soft: .seconds(1), isNetwork: false, hard: nil)
+            return try await store.finish(back.0.map { AttemptResult($0, outcome, counters: .init()) }, by: back.1)
+        },
+    ]
+
+    private static let workers: [BrokenStore] = [
+        warp(.leases, "leases never end") { warped, store in
+            let known = Mutex<Set<WorkerID>>([])
+            warped.change { (request: inout ClaimRequest) in known.withLock { [worker = request.worker] in _ = $0.insert(worker) } }
+            warped.replace { (worker: WorkerID) -> WorkerStatus in
+                for id in known.withLock(\.self) where id != worker { _ = try? await store.extend(id) }
+                return try await store.extend(worker)
+            }
+        },
+        replace(.heartbeats, "does not hear heartbeats") { (_: WorkerID, _) in WorkerStatus(cancelled: []) },
+        replace(.unregistering, "takes it for a crash") { (worker: WorkerID, store) in store.crash(worker) },
+        replace(.unregistering, "keeps the claims") { (_: WorkerID, _) in },
+        claimed(.unregistering, "does not know the outcome of what was given back") { $0.hasUnknownOutcome = true },
+        claimed(.crashes, "results overwrite crashes") { $0.counters.crashes = 0 },
+        claimed(.crashes, "knows the outcome of a crashed attempt") { $0.hasUnknownOutcome = false },
+        replace(.listedWorkers, "lists the workers of all queues") { (_: String?, store) in try await store.workers(of: nil) },
+        change(.listedWorkers, "the last one first") { (workers: inout [RegisteredWorker]) in workers.reverse() },
+        warp(.listedWorkers, "lists workers whose lease has ended") { warped, store in
+            let known = Mutex<[WorkerID: RegisteredWorker]>([:])
+            warped.replace { (worker: WorkerID) in
+                try await store.unregister(worker)
+                known.withLock { _ = $0.removeValue(forKey: worker) }
+            }
+            warped.replace { (queue: String?) -> [RegisteredWorker] in
+                let found = try await store.workers(of: queue)
+                return known.withLock { known in
+                    for worker in found { known[worker.id] = worker }
+                    return known.values.filter { queue == nil || $0.queue == queue }.sorted { $0.id.rawValue < $1.id.rawValue }
                 }
-                return outcomes
             }
-            return copy
         },
-        BrokenStore(.serialRetries, "retries behind the others") { warped in
-            var copy = warped
-            copy.retrying = { (ids, _) throws(JobStoreError) in
-                for id in ids {
-                    guard let job = try await warped.job(id) else { continue }
-                    var again = NewJob(queue: job.queue, kind: job.kind, payload: job.payload)
-                    again.serialKey = job.serialKey
-                    _ = try await warped.cancel([id])
-                    _ = try await warped.push([again], limit: nil)
+        change(.listedWorkers, "a node for all") { (worker: inout RegisteredWorker) in worker.node = "node" },
+        change(.listedWorkers, "counts no claims") { (worker: inout RegisteredWorker) in worker.claims = 0 },
+        change(.listedWorkers, "always heard a moment ago") { (worker: inout RegisteredWorker) in worker.sinceHeartbeat = .zero },
+        change(.listedWorkers, "hears the registration only") { (worker: inout RegisteredWorker) in
+            worker.sinceHeartbeat = max(worker.sinceHeartbeat, .seconds(20))
+        },
+    ]
+
+    /// Changes the jobs of claims.
+    private static func claimed(
+        _ requirement: Requirement, _ flaw: String, _ body: @escaping @Sendable (inout DurableJob) -> Void
+    ) -> BrokenStore {
+        change(requirement, flaw) { (claims: inout Claims) in
+            for index in claims.jobs.indices { body(&claims.jobs[index].job) }
+        }
+    }
+
+    private static let management: [BrokenStore] = [
+        change(.cancellation, "knows every job") { (outcome: inout CancelOutcome) in if outcome == .unknown { outcome = .ended } },
+        replace(.cancellationRequests, "does not tell the worker") { (worker: WorkerID, store) -> WorkerStatus in
+            _ = try await store.extend(worker)
+            return WorkerStatus(cancelled: [])
+        },
+        replace(.cancellationRequests, "forgets requests") { (ids: [DurableJobID], store) -> [CancelOutcome] in
+            try await cancel(ids, in: store) { $0.state == .running ? .requested : nil }
+        },
+        replace(.cancellationRequests, "ends silently") { (end: ([AttemptResult], WorkerID), store) -> [FinishOutcome] in
+            try await store.finish(end.0, by: end.1).map { $0 == .cancelled ? .recorded : $0 }
+        },
+        replace(.cancellationRequests, "gives back silently") { (back: Back, store) -> [FinishOutcome] in
+            try await store.giveBack(back.0, by: back.1).map { $0 == .cancelled ? .recorded : $0 }
+        },
+        change(.retries, "says yes to all") { (outcome: inout RetryOutcome) in outcome = .retried },
+        change(.retries, "has no limit") { (limit: inout Int?) in limit = nil },
+        replace(.endedBackoff, "only says so") { (ids: [DurableJobID], _) in ids.map { _ in true } },
+        replace(.endedBackoff, "runs failed jobs again instead") { (ids: [DurableJobID], store) in
+            try await store.retry(ids, limit: nil).map { $0 == .retried }
+        },
+        change(.searches, "does not know where to begin") { (filter: inout JobFilter) in filter.after = nil },
+        change(.searches, "newest first") { (jobs: inout [DurableJob]) in jobs.reverse() },
+        change(.counts, "one destination for all") { (count: inout JobCount) in count.destination = nil },
+        warp(.hints, "gives no hint") { warped, _ in
+            warped.change { (stream: inout AsyncStream<Void>) in stream = AsyncStream { _ in } }
+        },
+        warp(.hints, "one stream for all") { warped, _ in
+            let streams = Mutex(0)
+            warped.change { (stream: inout AsyncStream<Void>) in
+                let isFirst = streams.withLock { count in
+                    count += 1
+                    return count == 1
                 }
-                return ids.map { _ in .retried }
+                if !isFirst { stream = AsyncStream { _ in } }
             }
-            return copy
         },
-        BrokenStore(.uniqueKeep, "a key for all kinds") { warped in
-            var copy = warped
-            copy.pushing = { (jobs, limit) throws(JobStoreError) in
-                var filter = JobFilter()
-                (filter.uniqueKey, filter.states) = (jobs.first?.unique?.key, [.available, .running])
-                if filter.uniqueKey != nil, let there = try await warped.find(filter).first {
-                    return [PushReceipt(id: there.id, outcome: .kept)]
+    ]
+
+    /// Cancels jobs, but for those that have an answer already.
+    private static func cancel(
+        _ ids: [DurableJobID], in store: MemoryStore, unless answer: (DurableJob) -> CancelOutcome?
+    ) async throws -> [CancelOutcome] {
+        var outcomes: [CancelOutcome] = []
+        for id in ids {
+            let known = try await store.find(JobFilter(ids: [id])).first.flatMap(answer)
+            if let known { outcomes.append(known) } else { outcomes += try await store.cancel([id]) }
+        }
+        return outcomes
+    }
+
+    private static let pruning: [BrokenStore] = [
+        replace(.pruning, "ignores the limit") { (prune: (Retention, Int), store) in try await store.prune(prune.0, limit: .max) },
+        change(.pruning, "too early") { (retention: inout Retention) in
+            retention = Retention(succeeded: retention.succeeded / 2, failed: retention.failed / 2)
+        },
+        replace(.pruningHeads, "deletes failed heads") { (prune: (Retention, Int), store) -> Int in
+            let failed = try await store.find(JobFilter()).filter { $0.state == .failed && $0.serialKey == "a" }
+            _ = try await store.cancel(failed.map(\.id))
+            return try await store.prune(Retention(succeeded: prune.0.succeeded, failed: .zero), limit: prune.1)
+        },
+        warp(.pruningLanes, "keeps lanes") { warped, _ in
+            let known = Mutex<[Lane.ID: Lane]>([:])
+            warped.change { (claims: inout Claims) in
+                let lanes = claims.newLanes
+                claims.newLanes = known.withLock { known in
+                    for lane in lanes { known[lane.id] = lane }
+                    return known.values.sorted { $0.id < $1.id }
                 }
-                return try await warped.push(jobs, limit: limit)
-            }
-            return copy
-        },
-        BrokenStore(.unwantedHolders, "a job that is being cancelled holds its key") { warped in
-            var copy = warped
-            copy.pushing = { (jobs, limit) throws(JobStoreError) in
-                let running = try await warped.find(JobFilter(states: [.running])).first { $0.isCancelRequested }
-                if let running { return jobs.map { _ in PushReceipt(id: running.id, outcome: .kept) } }
-                return try await warped.push(jobs, limit: limit)
-            }
-            return copy
-        },
-        BrokenStore(.uniqueRetries, "says that it retried") { warped in
-            var copy = warped
-            copy.retrying = { (ids, limit) throws(JobStoreError) in
-                try await warped.retry(ids, limit: limit).map { _ in .retried }
-            }
-            return copy
-        },
-        BrokenStore(.bytes, "letters have one form") { warped in
-            warped.changingPushed { job in
-                if job.unique?.key == "\u{e9}" { job.unique = .keep("\u{e9}") }
-                if job.serialKey == "\u{e9}" { job.serialKey = "\u{e9}" }
             }
         },
-        BrokenStore(.uniqueReplace, "keeps the idempotency key") { warped in
-            var copy = warped
-            copy.pushing = { (jobs, limit) throws(JobStoreError) in
-                var jobs = jobs
-                var filter = JobFilter()
-                for index in jobs.indices {
-                    guard case .replace(let key) = jobs[index].unique else { continue }
-                    filter.uniqueKey = key
-                    if let there = try await warped.find(filter).first { jobs[index].idempotencyKey = there.idempotencyKey }
+        change(.pruningLanes, "deletes lanes of held destinations") { (claims: inout Claims) in
+            claims.newLanes.removeAll { $0.destination == "held" }
+        },
+        change(.pruningLanes, "does not tell of deleted lanes") { (claims: inout Claims) in claims.goneLanes = [] },
+    ]
+
+    private static let explanations: [BrokenStore] = [
+        replace(.explanations, "shows payloads") { (ids: [DurableJobID], store) -> [JobExplanation?] in
+            let jobs = try await store.find(JobFilter(ids: Set(ids)))
+            return try await store.explain(ids).map { explanation in
+                var explanation = explanation
+                if let job = jobs.first(where: { $0.id == explanation?.id }) { explanation?.job = job }
+                return explanation
+            }
+        },
+        change(.explanations, "leaves out unknown jobs") { (all: inout [JobExplanation?]) in all.removeAll { $0 == nil } },
+        change(.explanations, "by position") { (all: inout [JobExplanation?]) in
+            all.sort { ($0?.job.position ?? 0) < ($1?.job.position ?? 0) }
+        },
+        change(.explanations, "forgets the delays") { (explanation: inout JobExplanation) in explanation.job.softDelay = nil },
+        change(.explainedQueues, "never tells of a pause") { (explanation: inout JobExplanation) in explanation.isPaused = false },
+        warp(.explainedQueues, "counts the workers of all queues") { warped, _ in
+            let known = Mutex(0)
+            warped.change { (explanation: inout JobExplanation) in
+                let workers = explanation.workers
+                explanation.workers = known.withLock { known in
+                    known = max(known, workers)
+                    return known
                 }
-                return try await warped.push(jobs, limit: limit)
             }
-            return copy
         },
-        BrokenStore(.uniqueReplace, "keeps the one that is there") {
-            $0.changingPushed { $0.unique = $0.unique.map { .keep($0.key) } }
+        change(.explainedBlockers, "names no job") { (explanation: inout JobExplanation) in explanation.blockers = [] },
+        change(.explainedBlockers, "says that all wait") { (explanation: inout JobExplanation) in
+            for index in explanation.blockers.indices { explanation.blockers[index].state = .available }
         },
-        BrokenStore(.uniqueSuccessors, "adds a successor each time") { warped in
-            var copy = warped
-            copy.pushing = { (jobs, limit) throws(JobStoreError) in
-                var jobs = jobs
-                let isRunning = try await warped.find(JobFilter()).contains { $0.state == .running }
-                for index in jobs.indices where isRunning { jobs[index].unique = jobs[index].unique.map { .append($0.key) } }
-                return try await warped.push(jobs, limit: limit)
-            }
-            return copy
+        change(.explainedBlockers, "only serial keys") { (explanation: inout JobExplanation) in
+            explanation.blockers.removeAll { $0.key == .unique }
         },
-        BrokenStore(.uniqueBatches, "looks at earlier pushes only") { warped in
-            var copy = warped
-            copy.pushing = { (jobs, limit) throws(JobStoreError) in
-                var (jobs, seen) = (jobs, Set<String>())
-                for index in jobs.indices {
-                    guard let key = jobs[index].unique?.key else { continue }
-                    if !seen.insert(key).inserted { jobs[index].unique = nil }
+        change(.explainedHolds, "has no order") { (explanation: inout JobExplanation) in explanation.holdUntil = nil },
+        change(.explainedHolds, "holds the kind only") { (explanation: inout JobExplanation) in
+            if explanation.job.kind == "other" { explanation.holdUntil = nil }
+        },
+        warp(.explainedHolds, "the order has no end") { warped, _ in
+            let first = Mutex<StoreInstant?>(nil)
+            warped.change { (explanation: inout JobExplanation) in
+                guard explanation.job.destination == "x" else { return }
+                let until = explanation.holdUntil
+                explanation.holdUntil = first.withLock { first in
+                    first = until ?? first
+                    return first
                 }
-                return try await warped.push(jobs, limit: limit)
             }
-            return copy
         },
-        BrokenStore(.uniqueBatches, "gives the identities of the pushed jobs") { warped in
-            var copy = warped
-            copy.pushing = { (jobs, limit) throws(JobStoreError) in
-                let receipts = try await warped.push(jobs, limit: limit)
-                return zip(jobs, receipts).map { PushReceipt(id: $0.id, outcome: $1.outcome) }
-            }
-            return copy
-        },
-        BrokenStore(.uniqueAppend, "appended jobs do not wait") { warped in
-            warped.changingPushed { if case .append = $0.unique { $0.unique = nil } }
+        change(.explainedClaims, "names no worker") { (explanation: inout JobExplanation) in explanation.worker = nil },
+        change(.explainedClaims, "a claim is a start") { (explanation: inout JobExplanation) in
+            explanation.isStarted = explanation.worker != nil
         },
     ]
 }

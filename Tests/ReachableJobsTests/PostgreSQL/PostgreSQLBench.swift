@@ -56,14 +56,15 @@ struct PostgreSQLBench {
 }
 
 /// Returns the failure of an operation, or `nil` if it succeeds.
-func postgreSQLFailure(
-    _ body: () async throws(PostgreSQLFailure) -> some Any
-) async -> PostgreSQLFailure? {
-    do throws(PostgreSQLFailure) {
+func postgreSQLFailure(_ body: () async throws -> some Any) async -> PostgreSQLFailure? {
+    do {
         _ = try await body()
         return nil
-    } catch {
+    } catch let error as PostgreSQLFailure {
         return error
+    } catch {
+        Issue.record(error)
+        return nil
     }
 }
 

@@ -8,30 +8,37 @@ import Testing
 /// Other clients and other users of the database.
 @Suite(.enabled(if: hasPostgreSQL, "run them with Scripts/postgresql"), .timeLimit(.minutes(5)))
 struct PostgreSQLClientTests {
+    private let bench: PostgreSQLStoreBench
+    private let store: PostgreSQLStore
+    private let worker: WorkerID
+
+    init() async throws {
+        bench = try await PostgreSQLStoreBench()
+        store = bench.store
+        worker = try await store.register()
+    }
+
     @Test func aJobIsThereWithItsTransaction() async throws {
-        let bench = try await PostgreSQLStoreBench()
-        let worker = try await bench.store.register(queue: "default", node: "node")
-        var hints = bench.store.changes().makeAsyncIterator()
+        var hints = store.changes().makeAsyncIterator()
         try await bench.run("BEGIN")
         let kept = try await bench.run("SELECT reachable_push('upload', '{\"file\":\"a\"}', serial_key => 'a')").text(0, 0)
-        #expect(try await bench.store.find(JobFilter()).isEmpty)
+        #expect(try await store.find(JobFilter()).isEmpty)
         try await bench.run("COMMIT")
         try await bench.run("BEGIN")
         try await bench.run("SELECT reachable_push('upload', '{\"file\":\"b\"}')")
         try await bench.run("ROLLBACK")
-        while try await bench.store.find(JobFilter()).isEmpty { await hints.next() }
-        let claimed = try await bench.claim(worker).jobs
+        while try await store.find(JobFilter()).isEmpty { await hints.next() }
+        let claimed = try await store.claim(worker).jobs
         #expect(claimed.map(\.job.id.description) == [kept])
         #expect(claimed.first.map { String(decoding: $0.job.payload, as: UTF8.self) } == "{\"file\":\"a\"}")
     }
 
     @Test func anOpenTransactionHoldsUpNothingElse() async throws {
-        let bench = try await PostgreSQLStoreBench()
-        let worker = try await bench.store.register(queue: "default", node: "node")
         func push(_ name: String, _ change: (inout NewJob) -> Void = { _ in }) async throws {
-            var job = NewJob(queue: "default", kind: "upload", payload: Data(name.utf8))
-            change(&job)
-            _ = try await bench.store.push([job], limit: nil)
+            try await store.push(name) {
+                $0.kind = "upload"
+                change(&$0)
+            }
         }
         try await push("first") { $0.serialKey = "a" }
         try await push("old") { $0.unique = .replace("u") }
@@ -40,67 +47,54 @@ struct PostgreSQLClientTests {
         try await bench.run("SELECT reachable_push('upload', 'second', serial_key => 'a')")
         try await bench.run("SELECT reachable_push('upload', 'new', unique_key => 'u', unique_rule => 'replace')")
         try await bench.run("SELECT reachable_push('other', 'third')")
-        let first = try await bench.claim(worker).jobs
+        let first = try await store.claim(worker).jobs
         #expect(first.map(\.job.name) == ["first"])
         try await push("fourth")
-        let results = first.map { AttemptResult($0.ticket, .succeeded, counters: .init()) }
-        #expect(try await bench.store.finish(results, by: worker) == [.recorded])
-        #expect(try await bench.claim(worker).jobs.map(\.job.name) == ["fourth"])
+        #expect(try await store.succeed(first, by: worker) == [.recorded])
+        #expect(try await store.claim(worker).jobs.map(\.job.name) == ["fourth"])
         try await bench.run("COMMIT")
-        #expect(try await bench.claim(worker).jobs.map(\.job.name).sorted() == ["new", "second", "third"])
+        #expect(try await store.claim(worker).jobs.map(\.job.name).sorted() == ["new", "second", "third"])
     }
 
     @Test func aReplacementThatIsRolledBackBlocksNoOne() async throws {
-        let bench = try await PostgreSQLStoreBench()
-        let worker = try await bench.store.register(queue: "default", node: "node")
-        func push(_ name: String) async throws {
-            var job = NewJob(queue: "default", kind: "upload", payload: Data(name.utf8))
-            (job.unique, job.serialKey) = (.append("u"), "s")
-            _ = try await bench.store.push([job], limit: nil)
+        for name in ["first", "second"] {
+            try await store.push(name) { ($0.kind, $0.unique, $0.serialKey) = ("upload", .append("u"), "s") }
         }
-        try await push("first")
-        try await push("second")
         // A claim that notes what blocks the second one.
-        let first = try await bench.claim(worker).jobs
-        #expect(try await bench.claim(worker).jobs.isEmpty)
+        let first = try await store.claim(worker).jobs
+        #expect(try await store.claim(worker).jobs.isEmpty)
         try await bench.run("BEGIN")
         try await bench.run("SELECT reachable_push('upload', 'new', unique_key => 'u', unique_rule => 'replace')")
-        let results = first.map { AttemptResult($0.ticket, .succeeded, counters: .init()) }
-        #expect(try await bench.store.finish(results, by: worker) == [.recorded])
-        #expect(try await bench.claim(worker).jobs.isEmpty)
+        #expect(try await store.succeed(first, by: worker) == [.recorded])
+        #expect(try await store.claim(worker).jobs.isEmpty)
         try await bench.run("ROLLBACK")
-        _ = try await bench.store.extend(worker)
-        #expect(try await bench.claim(worker).jobs.map(\.job.name) == ["second"])
+        _ = try await store.extend(worker)
+        #expect(try await store.claim(worker).jobs.map(\.job.name) == ["second"])
     }
 
     /// Neither the start nor the return of a claim waits for the transaction, whose end decides.
     @Test(arguments: ["COMMIT", "ROLLBACK"]) func aClaimedJobIsReplaced(end: String) async throws {
-        let bench = try await PostgreSQLStoreBench()
         let names = ["start", "return", "end"]
-        let worker = try await bench.store.register(queue: "default", node: "node")
         for name in names { try await bench.run("SELECT reachable_push('upload', 'old', unique_key => '\(name)')") }
-        let tickets = try await bench.claim(worker).jobs.map(\.ticket)
+        let tickets = try await store.claim(worker).jobs.map(\.ticket)
         #expect(tickets.count == 3)
         try await bench.run("BEGIN")
         for name in names {
             try await bench.run("SELECT reachable_push('upload', 'new', unique_key => '\(name)', unique_rule => 'replace')")
         }
-        #expect(try await bench.store.start([tickets[0]], by: worker) == [false])
-        #expect(try await bench.store.giveBack([tickets[1]], by: worker) == [.recorded])
-        try await bench.store.unregister(worker)
-        let other = try await bench.store.register(queue: "default", node: "node")
-        #expect(try await bench.claim(other).jobs.isEmpty)
+        #expect(try await store.start([tickets[0]], by: worker) == [false])
+        #expect(try await store.giveBack([tickets[1]], by: worker) == [.recorded])
+        try await store.unregister(worker)
+        let other = try await store.register()
+        #expect(try await store.claim(other).jobs.isEmpty)
         try await bench.run(end)
-        let claimed = try await bench.claim(other).jobs
+        let claimed = try await store.claim(other).jobs
         #expect(claimed.map(\.job.name) == Array(repeating: end == "COMMIT" ? "new" : "old", count: 3))
-        let results = tickets.map { AttemptResult($0, .succeeded, counters: .init()) }
-        #expect(try await bench.store.finish(results, by: worker) == [.refused, .refused, .refused])
+        #expect(try await store.succeed(tickets, by: worker) == [.refused, .refused, .refused])
     }
 
     /// Another claim is about to take the first one of them.
     @Test func aLockedChainHidesNoOtherJobs() async throws {
-        let bench = try await PostgreSQLStoreBench()
-        let worker = try await bench.store.register(queue: "default", node: "node")
         for key in ["chain", "chain", "chain", "chain", nil, nil] {
             try await bench.run("SELECT reachable_push('upload', $1, serial_key => $2)", [.text(key ?? "free"), .text(key)])
         }
@@ -110,29 +104,24 @@ struct PostgreSQLClientTests {
             SELECT pg_advisory_xact_lock(1919246594, number)
             FROM unnest(reachable_chain_locks('default', 'upload', 'chain', NULL)) AS number
             """)
-        #expect(try await bench.claim(worker, 2).jobs.map(\.job.serialKey) == [nil, nil])
+        #expect(try await store.claim(worker, 2).jobs.map(\.job.serialKey) == [nil, nil])
         try await bench.run("ROLLBACK")
-        #expect(try await bench.claim(worker, 2).jobs.map(\.job.serialKey) == ["chain"])
+        #expect(try await store.claim(worker, 2).jobs.map(\.job.serialKey) == ["chain"])
     }
 
     @Test func aClaimThatCannotBeReadIsGivenBack() async throws {
-        let bench = try await PostgreSQLStoreBench()
-        let worker = try await bench.store.register(queue: "default", node: "node")
-        let job = NewJob(queue: "default", kind: "kind", payload: Data())
-        _ = try await bench.store.push([job], limit: nil)
-        let known = try await bench.store.claim(ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: 0))
-        let lane = try #require(known.newLanes.first)
+        let id = try await store.push("a")
+        let lane = try #require(try await store.lanes(worker).first)
         let request = ClaimRequest(worker: worker, limit: 1, lanes: [.init(lane: lane.id)], lastKnownLane: lane.id)
         try await bench.run("ALTER TABLE reachable_lanes ALTER scope DROP NOT NULL")
         try await bench.run("UPDATE reachable_lanes SET scope = NULL")
-        let error = await #expect(throws: JobStoreError.self) { try await bench.store.claim(request) }
+        let error = await #expect(throws: JobStoreError.self) { try await store.claim(request) }
         #expect(error?.code == .inputOutput)
         try await bench.run("UPDATE reachable_lanes SET scope = 'internet'")
-        #expect(try await bench.store.claim(request).jobs.map(\.job.id) == [job.id])
+        #expect(try await store.claim(request).jobs.map(\.job.id) == [id])
     }
 
     @Test func rolesHaveTheLeastRightsThatSuffice() async throws {
-        let bench = try await PostgreSQLStoreBench()
         try await bench.installRoles()
         func expectDenied(_ role: String, _ sql: String) async throws {
             try await bench.run("SET ROLE \(role)")
@@ -158,7 +147,7 @@ struct PostgreSQLClientTests {
         try await expectDenied(
             "reachable_pusher", "SELECT * FROM reachable_find(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1)")
         // All of a worker's calls, as a user who is nothing else.
-        try await JobStoreConformance(exempting: [.crashes], patience: .seconds(600)) {
+        try await JobStoreConformance {
             let bench = try await PostgreSQLStoreBench()
             try await bench.installRoles()
             let store = try await bench.store(as: "reachable_worker")
@@ -167,11 +156,10 @@ struct PostgreSQLClientTests {
     }
 
     @Test func workersNameTheirHostsAndProcesses() async throws {
-        let bench = try await PostgreSQLStoreBench()
-        for store in [bench.store(on: "attic", process: "812:5"), bench.store(on: "\u{1}", process: "4711:9"), bench.store] {
+        for store in [bench.store(on: "attic", process: "812:5"), bench.store(on: "\u{1}", process: "4711:9"), store] {
             _ = try await store.register(queue: "q", node: "n")
         }
-        let workers = try await bench.store.workers(of: "q")
+        let workers = try await store.workers(of: "q")
         #expect(workers.map(\.host) == ["attic", "\u{1}", nil] && workers.map(\.process) == [812, 4711, nil])
     }
 }

@@ -1,12 +1,14 @@
 #if PostgreSQL
 import ReachabilityTesting
-import ReachableJobs
 import Testing
 
+@testable import ReachableJobs
+
+/// The requirements of all stores, and random histories that give the answers of the memory store.
 @Suite(.enabled(if: hasPostgreSQL, "run them with Scripts/postgresql"), .timeLimit(.minutes(20)))
 struct PostgreSQLConformanceTests {
     @Test func theStoreMeetsTheRequirements() async throws {
-        try await JobStoreConformance(patience: .seconds(600)) {
+        try await JobStoreConformance {
             let bench = try await PostgreSQLStoreBench()
             return .init(
                 bench.store, peer: bench.peer(), passTime: { try await bench.pass($0) },
@@ -16,6 +18,19 @@ struct PostgreSQLConformanceTests {
                     _ = try await bench.peer().register(queue: "another", node: "node")
                 })
         }.check()
+    }
+
+    @Test func answersAreThoseOfOracle() async throws {
+        try await StoreHistory.check {
+            let bench = try await PostgreSQLStoreBench()
+            return StoreHistory.Subject(
+                store: bench.store, passTime: { try await bench.jump($0) }, notice: { try await bench.notice() },
+                crash: { worker in
+                    try await bench.endProcess(of: worker)
+                    try await bench.run("SELECT reachable_remove_ended('machine', ARRAY[$1])", [.int(worker.rawValue)])
+                },
+                reboot: { try await bench.reboot() })
+        }
     }
 }
 #endif

@@ -72,13 +72,11 @@ struct PostgreSQLConnectionTests {
     @Test func textWithNULIsRefused() async throws {
         let bench = try await PostgreSQLBench.opened()
         for value in [PostgreSQLValue.text("a\0b"), .texts(["a", "\0"])] {
-            let failure = await postgreSQLFailure { () throws(PostgreSQLFailure) in
-                try await bench.connection.query("SELECT $1", [value])
-            }
+            let failure = await postgreSQLFailure { try await bench.connection.query("SELECT $1", [value]) }
             #expect(failure?.kind == .invalid)
         }
-        #expect(await postgreSQLFailure { () throws(PostgreSQLFailure) in try await bench.connection.query("SELECT\0") } != nil)
-        #expect(await postgreSQLFailure { () throws(PostgreSQLFailure) in try await bench.connection.listen("a\0b") } != nil)
+        #expect(await postgreSQLFailure { try await bench.connection.query("SELECT\0") } != nil)
+        #expect(await postgreSQLFailure { try await bench.connection.listen("a\0b") } != nil)
         try await bench.close()
     }
 
@@ -121,9 +119,7 @@ struct PostgreSQLConnectionTests {
             for index in 0..<300 {
                 group.addTask {
                     let sql = index % 5 == 1 ? "SELEC nonsense" : "SELECT 12 / $1"
-                    let failure = await postgreSQLFailure { () throws(PostgreSQLFailure) in
-                        try await bench.connection.query(sql, [.int(index % 3 == 0 ? 0 : 4)])
-                    }
+                    let failure = await postgreSQLFailure { try await bench.connection.query(sql, [.int(index % 3 == 0 ? 0 : 4)]) }
                     // A syntax error is reported to each request that waited for the same preparation.
                     let expected: String? = index % 5 == 1 ? "42601" : index % 3 == 0 ? "22012" : nil
                     #expect(failure?.sqlstate == expected)
@@ -141,9 +137,7 @@ struct PostgreSQLConnectionTests {
             "SELECT $1::text::int", "SELECT $1::text::jsonb", "SELECT $1::text::bool", "SELECT set_config('work_mem', $1, false)",
         ]
         for sql in casts {
-            let failure = await postgreSQLFailure { () throws(PostgreSQLFailure) in
-                try await bench.connection.query(sql, [.text("a \"private\" value")])
-            }
+            let failure = await postgreSQLFailure { try await bench.connection.query(sql, [.text("a \"private\" value")]) }
             #expect(failure != nil && failure?.message.contains("private") == false)
         }
         #expect(PostgreSQLFailure.withoutValues("ung\u{fc}ltig: \u{bb}private\u{ab}", "22P02") == "ung\u{fc}ltig: \u{2026}")
@@ -153,7 +147,7 @@ struct PostgreSQLConnectionTests {
     @Test func aFailedCommitIsAFailure() async throws {
         let bench = try await PostgreSQLBench.opened()
         _ = try await bench.connection.query("CREATE TEMPORARY TABLE late (n int8 UNIQUE DEFERRABLE INITIALLY DEFERRED)")
-        async let failing = postgreSQLFailure { () throws(PostgreSQLFailure) in
+        async let failing = postgreSQLFailure {
             try await bench.connection.query("INSERT INTO late VALUES ($1), ($1)", [.int(1)])
         }
         async let good = bench.connection.query("INSERT INTO late VALUES ($1)", [.int(2)])
@@ -184,7 +178,7 @@ struct PostgreSQLConnectionTests {
         #expect(result.text(0, 0) == "1234ms" && result.text(0, 1) == "it's" && result.text(0, 2) == "reachability")
         try await bench.close()
         let wrong = PostgreSQLBench(settings: [("statement_timeout", "nonsense")])
-        let failure = await postgreSQLFailure { () throws(PostgreSQLFailure) in try await wrong.connection.open() }
+        let failure = await postgreSQLFailure { try await wrong.connection.open() }
         #expect(failure?.kind == .server(sqlstate: "22023"))
         #expect(failure?.message == "the setting statement_timeout was refused: invalid value for parameter \"\u{2026}\"")
         #expect(wrong.ends.value.isEmpty)

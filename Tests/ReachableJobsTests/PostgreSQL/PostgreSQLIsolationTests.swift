@@ -12,10 +12,18 @@ struct PostgreSQLIsolationTests {
     /// The pushes of each client; `STORE_PUSHES=10000` for a longer run.
     private static let pushes = ProcessInfo.processInfo.environment["STORE_PUSHES"].flatMap(Int.init) ?? 1000
 
+    private let bench: PostgreSQLStoreBench
+    private let store: PostgreSQLStore
+    private let worker: WorkerID
+
+    init() async throws {
+        bench = try await PostgreSQLStoreBench()
+        store = bench.store
+        worker = try await store.register()
+    }
+
     @Test(arguments: levels.dropFirst())
     func conflictsWithCommitsAfterTheSnapshotAreRefused(level: String) async throws {
-        let bench = try await PostgreSQLStoreBench()
-        let worker = try await bench.store.register(queue: "default", node: "node")
         let client = try await bench.client(level)
         let others = try await bench.client("read committed")
         /// Pushes with a snapshot from before `change`, which others commit.
@@ -23,9 +31,7 @@ struct PostgreSQLIsolationTests {
             _ = try await client.query("BEGIN")
             _ = try await client.query("SELECT 1")
             try await change()
-            let failure = await postgreSQLFailure { () throws(PostgreSQLFailure) in
-                try await client.query("SELECT reachable_push('kind', '{}', \(arguments))")
-            }
+            let failure = await postgreSQLFailure { try await client.query("SELECT reachable_push('kind', '{}', \(arguments))") }
             _ = try await client.query(failure == nil ? "COMMIT" : "ROLLBACK")
             return failure?.sqlstate
         }
@@ -33,9 +39,9 @@ struct PostgreSQLIsolationTests {
             _ = try await others.query("SELECT reachable_push('kind', '{}', \(arguments))")
         }
         func runAll() async throws {
-            let tickets = try await bench.claim(worker).jobs.map(\.ticket)
-            _ = try await bench.store.start(tickets, by: worker)
-            _ = try await bench.store.finish(tickets.map { AttemptResult($0, .succeeded, counters: .init()) }, by: worker)
+            let tickets = try await store.claim(worker).jobs.map(\.ticket)
+            _ = try await store.start(tickets, by: worker)
+            _ = try await store.succeed(tickets, by: worker)
         }
         // A key that another push has taken, and a successor of it.
         #expect(try await push("unique_key => 'u'") { try await pushOther("unique_key => 'u'") } == "40001")
@@ -50,7 +56,7 @@ struct PostgreSQLIsolationTests {
         #expect(try await push("unique_key => 'w'") { try await runAll() } == "40001")
         try await pushOther("unique_key => 'w'")
         #expect(
-            try await push("unique_key => 'w', unique_rule => 'replace'") { _ = try await bench.claim(worker) } == "40001")
+            try await push("unique_key => 'w', unique_rule => 'replace'") { _ = try await store.claim(worker) } == "40001")
         try await pushOther("unique_key => 'x'")
         #expect(
             try await push("unique_key => 'x', unique_rule => 'replace'") {
@@ -62,7 +68,7 @@ struct PostgreSQLIsolationTests {
         #expect(
             try await push("destination => 'd'") {
                 try await runAll()
-                _ = try await bench.store.prune(Retention(succeeded: .zero, failed: .zero), limit: 100)
+                _ = try await store.prune(Retention(succeeded: .zero, failed: .zero), limit: 100)
             } == "40001")
         // The last place of a queue.
         #expect(try await push("maximum => 2") { try await pushOther("maximum => 2") } == "40001")
@@ -73,44 +79,36 @@ struct PostgreSQLIsolationTests {
 
     /// A started attempt changes no job, and the snapshot cannot show it.
     @Test func aStartedJobIsNotReplacedThroughAnOldSnapshot() async throws {
-        let bench = try await PostgreSQLStoreBench()
-        let worker = try await bench.store.register(queue: "default", node: "node")
         let client = try await bench.client("repeatable read")
         try await bench.run("SELECT reachable_push('kind', 'old', unique_key => 'u')")
-        let tickets = try await bench.claim(worker).jobs.map(\.ticket)
+        let tickets = try await store.claim(worker).jobs.map(\.ticket)
         let replace = "SELECT reachable_push('kind', 'new', unique_key => 'u', unique_rule => 'replace')"
         _ = try await client.query("BEGIN")
         _ = try await client.query("SELECT 1")
-        #expect(try await bench.store.start(tickets, by: worker) == [true])
-        let failure = await postgreSQLFailure { () throws(PostgreSQLFailure) in try await client.query(replace) }
+        #expect(try await store.start(tickets, by: worker) == [true])
+        let failure = await postgreSQLFailure { try await client.query(replace) }
         #expect(failure?.sqlstate == "40001")
         _ = try await client.query("ROLLBACK")
         _ = try await client.query(replace)
-        #expect(try await bench.store.find(JobFilter()).map(\.name) == ["old", "new"])
+        #expect(try await store.find(JobFilter()).map(\.name) == ["old", "new"])
     }
 
     /// The push answers with the job that is there, and locks nothing.
     @Test(arguments: levels) func aKeptJobEndsWhileTheTransactionIsOpen(level: String) async throws {
-        let bench = try await PostgreSQLStoreBench()
-        let worker = try await bench.store.register(queue: "default", node: "node")
         let client = try await bench.client(level)
         let push = "SELECT reachable_push('kind', '{}', unique_key => 'u')"
         let first = try await client.query(push).text(0, 0)
-        let tickets = try await bench.claim(worker).jobs.map(\.ticket)
-        #expect(try await bench.store.start(tickets, by: worker) == [true])
+        let tickets = try await store.claim(worker).jobs.map(\.ticket)
+        #expect(try await store.start(tickets, by: worker) == [true])
         _ = try await client.query("BEGIN")
         #expect(try await client.query(push).text(0, 0) == first)
-        let results = tickets.map { AttemptResult($0, .succeeded, counters: .init()) }
-        #expect(try await bench.store.finish(results, by: worker) == [.recorded])
+        #expect(try await store.succeed(tickets, by: worker) == [.recorded])
         _ = try await client.query("COMMIT")
     }
 
     @Test func onlyPushesMayBeCalledAboveReadCommitted() async throws {
-        let bench = try await PostgreSQLStoreBench()
         let client = try await bench.client("serializable")
-        let failure = await postgreSQLFailure { () throws(PostgreSQLFailure) in
-            try await client.query("SELECT * FROM reachable_cancel('{}')")
-        }
+        let failure = await postgreSQLFailure { try await client.query("SELECT * FROM reachable_cancel('{}')") }
         #expect(failure?.sqlstate == "25001")
         #expect(try await client.query("SELECT * FROM reachable_count('default')").rowCount == 0)
         // The store's own sessions do not take the database's default.
@@ -159,7 +157,6 @@ struct PostgreSQLIsolationTests {
 
     /// Eight clients push beside workers and prunes.
     @Test(arguments: levels) func nothingIsLostDoubledOrBeyondTheLimit(level: String) async throws {
-        let bench = try await PostgreSQLStoreBench()
         let record = Record()
         let pushing = Task {
             defer { record.isDone.store(true, ordering: .relaxed) }
@@ -172,12 +169,12 @@ struct PostgreSQLIsolationTests {
         }
         let pruning = Task {
             while !record.isDone.load(ordering: .relaxed) {
-                _ = try await bench.store.prune(Retention(succeeded: .zero, failed: .zero), limit: 1000)
+                _ = try await store.prune(Retention(succeeded: .zero, failed: .zero), limit: 1000)
             }
         }
         var finished: [DurableJobID] = []
         var workers: [(queue: String, id: WorkerID)] = []
-        for queue in ["default", "bounded"] { workers.append((queue, try await bench.store.register(queue: queue, node: "node"))) }
+        for queue in ["default", "bounded"] { workers.append((queue, try await store.register(queue: queue, node: "node"))) }
         while true {
             let wasDone = record.isDone.load(ordering: .relaxed)
             let flaws = try await bench.run(
@@ -190,12 +187,11 @@ struct PostgreSQLIsolationTests {
             #expect(flaws.rowCount == 0, "\(flaws.text(0, 0) ?? "") \(flaws.text(0, 1) ?? ""): \(flaws.int(0, 2) ?? 0)")
             var count = 0
             for (_, worker) in workers {
-                let tickets = try await bench.claim(worker, 50).jobs.map(\.ticket)
+                let tickets = try await store.claim(worker, 50).jobs.map(\.ticket)
                 count += tickets.count
-                let started = zip(tickets, try await bench.store.start(tickets, by: worker)).filter(\.1).map(\.0)
-                let results = started.map { AttemptResult($0, .succeeded, counters: .init()) }
-                let outcomes = try await bench.store.finish(results, by: worker)
-                finished += zip(results, outcomes).filter { $1 == .recorded }.map(\.0.ticket.id)
+                let started = zip(tickets, try await store.start(tickets, by: worker)).filter(\.1).map(\.0)
+                let outcomes = try await store.succeed(started, by: worker)
+                finished += zip(started, outcomes).filter { $1 == .recorded }.map(\.0.id)
             }
             if wasDone, count == 0 { break }
         }
@@ -203,7 +199,7 @@ struct PostgreSQLIsolationTests {
         try await pruning.value
         #expect(Set(finished).count == finished.count, "no job ran twice")
         #expect(record.accepted.withLock { $0 } == Set(finished))
-        #expect(try await bench.store.count(queue: "default").allSatisfy { $0.state == .succeeded })
+        #expect(try await store.count(queue: "default").allSatisfy { $0.state == .succeeded })
         print("\(level): \(8 * Self.pushes) pushes, \(finished.count) jobs, \(record.conflicts.load(ordering: .relaxed)) conflicts")
     }
 }

@@ -22,12 +22,11 @@ struct PostgreSQLSchemaTests {
         #expect(jobs.map(\.isBlocked) == [false, false, false, false, true])
         #expect(jobs[1].avoidance == .init(node: "a node", bootID: "boot", since: 5, until: 60_000_000_005))
         let worker = try await bench.store.register(queue: "default", node: "another node")
-        let tickets = try await bench.claim(worker).jobs.map(\.ticket)
+        let tickets = try await bench.store.claim(worker).jobs.map(\.ticket)
         #expect(tickets.map(\.id) == [jobs[1].id, jobs[0].id, jobs[3].id])
         #expect(try await bench.store.start(tickets, by: worker) == [true, true, true])
-        let results = tickets.map { AttemptResult($0, .succeeded, counters: .init()) }
-        #expect(try await bench.store.finish(results, by: worker) == [.recorded, .recorded, .recorded])
-        #expect(try await bench.claim(worker).jobs.map(\.job.id) == [jobs[4].id])
+        #expect(try await bench.store.succeed(tickets, by: worker) == [.recorded, .recorded, .recorded])
+        #expect(try await bench.store.claim(worker).jobs.map(\.job.id) == [jobs[4].id])
     }
 
     private static func fixture(_ name: String) -> URL {
@@ -45,7 +44,7 @@ struct PostgreSQLSchemaTests {
     /// An older program beside newer tables: while it connects, while it works, and while it installs.
     @Test func newerTablesAreRefused() async throws {
         let bench = try await PostgreSQLStoreBench()
-        let worker = try await bench.store.register(queue: "default", node: "node")
+        let worker = try await bench.store.register()
         try await bench.run("INSERT INTO reachable_versions (version) VALUES ($1)", [.int(PostgreSQLSchema.version + 1)])
         func expectRefusal(_ body: () async throws -> Void) async throws {
             let error = await #expect(throws: JobStoreError.self) { try await body() }
@@ -165,14 +164,9 @@ struct PostgreSQLSchemaTests {
             _ = try await store.push([job], limit: 10)
         }
         let worker = try await store.register(queue: "q", node: "node")
-        let lanes = try await store.claim(ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: 0)).newLanes
-        let open = lanes.map { ClaimRequest.Open(lane: $0.id) }
         for outcome in [AttemptResult.Outcome.again(soft: .milliseconds(1), isNetwork: false, hard: nil), .succeeded] {
             var tickets: [JobTicket] = []
-            while tickets.isEmpty {
-                let request = ClaimRequest(worker: worker, limit: 9, lanes: open, lastKnownLane: 9)
-                tickets = try await store.claim(request).jobs.map(\.ticket)
-            }
+            while tickets.isEmpty { tickets = try await store.claim(worker).jobs.map(\.ticket) }
             #expect(try await store.start(tickets, by: worker) == [true])
             let results = tickets.map { AttemptResult($0, outcome, counters: .init(), holdsDestination: .milliseconds(1)) }
             #expect(try await store.finish(results, by: worker) == [.recorded])

@@ -98,13 +98,6 @@ final class PostgreSQLStoreBench: Sendable {
         return Self.store("\(conninfo) user=\(user)", boot)
     }
 
-    /// Claims from all lanes.
-    func claim(_ worker: WorkerID, _ limit: Int = 100) async throws -> Claims {
-        let lanes = try await store.claim(ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: 0)).newLanes
-        let open = lanes.map { ClaimRequest.Open(lane: $0.id) }
-        return try await store.claim(ClaimRequest(worker: worker, limit: limit, lanes: open, lastKnownLane: lanes.last?.id ?? 0))
-    }
-
     /// Ends the process of a worker, for others of its machine.
     func endProcess(of worker: WorkerID) async throws {
         try await run("UPDATE reachable_workers SET process = 'ended' WHERE number = $1", [.int(worker.rawValue)])

@@ -17,9 +17,7 @@ struct PostgreSQLTroubleTests {
         let backend = try await waiter.backend()
         _ = try await holder.connection.query("SELECT pg_advisory_lock(1)")
         let task = Task {
-            await postgreSQLFailure { () throws(PostgreSQLFailure) in
-                try await waiter.connection.query("SELECT pg_advisory_lock(1)")
-            }
+            await postgreSQLFailure { try await waiter.connection.query("SELECT pg_advisory_lock(1)") }
         }
         try await holder.waitUntilBlocked(backend)
         return (waiter, holder, backend, task)
@@ -32,9 +30,9 @@ struct PostgreSQLTroubleTests {
         #expect(failure?.kind == .lost(wasSent: true) && failure?.sqlstate == "57P01")
         try await waiter.ends.wait { !$0.isEmpty }
         #expect(waiter.ends.value.count == 1 && waiter.ends.value.first??.sqlstate == "57P01")
-        let later = await postgreSQLFailure { () throws(PostgreSQLFailure) in try await waiter.connection.query("SELECT 1") }
+        let later = await postgreSQLFailure { try await waiter.connection.query("SELECT 1") }
         #expect(later?.kind == .lost(wasSent: false))
-        let again = await postgreSQLFailure { () throws(PostgreSQLFailure) in try await waiter.connection.open() }
+        let again = await postgreSQLFailure { try await waiter.connection.open() }
         #expect(again != nil)
         waiter.connection.close()
         #expect(waiter.ends.value.count == 1)
@@ -67,10 +65,10 @@ struct PostgreSQLTroubleTests {
         #expect(ends.value == [nil])
         let unused = PostgreSQLBench()
         unused.connection.close()
-        let failure = await postgreSQLFailure { () throws(PostgreSQLFailure) in try await unused.connection.open() }
+        let failure = await postgreSQLFailure { try await unused.connection.open() }
         #expect(failure == .closed && unused.ends.value.isEmpty)
         let unopened = PostgreSQLBench()
-        let early = await postgreSQLFailure { () throws(PostgreSQLFailure) in try await unopened.connection.query("SELECT 1") }
+        let early = await postgreSQLFailure { try await unopened.connection.query("SELECT 1") }
         #expect(early == .notOpen)
     }
 
@@ -86,7 +84,7 @@ struct PostgreSQLTroubleTests {
         guard kill(backend, SIGSTOP) == 0 else { return }
         defer { kill(backend, SIGCONT) }
         let began = ContinuousClock.now
-        let failure = await postgreSQLFailure { () throws(PostgreSQLFailure) in try await frozen.connection.query("SELECT 1") }
+        let failure = await postgreSQLFailure { try await frozen.connection.query("SELECT 1") }
         #expect(failure?.kind == .lost(wasSent: true))
         #expect(ContinuousClock.now - began >= .milliseconds(300))
         try await frozen.ends.wait { !$0.isEmpty }
@@ -95,7 +93,7 @@ struct PostgreSQLTroubleTests {
     @Test func aMissingDatabaseIsReported() async throws {
         let bench = PostgreSQLBench("dbname=missing")
         let failure = try #require(
-            await postgreSQLFailure { () throws(PostgreSQLFailure) in try await bench.connection.open() })
+            await postgreSQLFailure { try await bench.connection.open() })
         #expect(failure.kind == .connect && failure.sqlstate == "3D000")
         #expect(failure.message.hasSuffix(#"FATAL: database "missing" does not exist"#))
         let error = failure.storeError(for: PostgreSQLConnection.address(of: "dbname=missing"))
@@ -107,7 +105,7 @@ struct PostgreSQLTroubleTests {
         let silent = try SilentSocket()
         let bench = PostgreSQLBench("host=127.0.0.1 port=\(silent.port) connect_timeout=1 sslmode=disable")
         let began = ContinuousClock.now
-        let failure = await postgreSQLFailure { () throws(PostgreSQLFailure) in try await bench.connection.open() }
+        let failure = await postgreSQLFailure { try await bench.connection.open() }
         #expect(failure?.kind == .connect && failure?.message == "the server did not answer within 1 s")
         #expect(ContinuousClock.now - began >= .seconds(1))
         // The next server has its own time.
@@ -117,7 +115,7 @@ struct PostgreSQLTroubleTests {
         try await second.connection.open()
         try await second.close()
         let closing = PostgreSQLBench("host=127.0.0.1 port=\(silent.port) connect_timeout=0")
-        let opening = Task { await postgreSQLFailure { () throws(PostgreSQLFailure) in try await closing.connection.open() } }
+        let opening = Task { await postgreSQLFailure { try await closing.connection.open() } }
         closing.connection.close()
         #expect(await opening.value == .closed)
     }
@@ -133,7 +131,7 @@ struct PostgreSQLTroubleTests {
     func passwordsStayOutOfMessages(conninfo: String) async throws {
         let bench = PostgreSQLBench(conninfo)
         let failure = try #require(
-            await postgreSQLFailure { () throws(PostgreSQLFailure) in try await bench.connection.open() })
+            await postgreSQLFailure { try await bench.connection.open() })
         let address = PostgreSQLConnection.address(of: conninfo)
         #expect(failure.kind == .connect)
         #expect(!"\(failure) \(address) \(failure.storeError(for: address))".contains("secretpw"))
@@ -168,7 +166,7 @@ struct PostgreSQLTroubleTests {
                 lower.rlim_cur = rlim_t(next) + rlim_t(spare)
                 setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &lower)
                 let bench = PostgreSQLBench()
-                let failure = await postgreSQLFailure { () throws(PostgreSQLFailure) in try await bench.connection.open() }
+                let failure = await postgreSQLFailure { try await bench.connection.open() }
                 setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
                 if spare < 2 { #expect(failure?.kind == .local, "\(failure?.message ?? "")") }
                 bench.connection.close()

@@ -8,34 +8,19 @@ import Testing
 
 /// The reasons why the jobs of a queue wait, as a running worker and another process see them.
 @Suite(.timeLimit(.minutes(10))) struct JobQueueWaitingTests {
-    private struct Busy: Error {}
-    private struct Lost: Error {}
-    private struct Broken: Error, CustomStringConvertible { var description = "on fire" }
-
-    private static let policy = RetryPolicy(.constant(.seconds(60))).giveUpAfter(maxAttempts: 2)
-        .classify { $0 is Busy ? .overload(retryAfter: .seconds(30)) : $0 is Lost ? .network : nil }
+    private static let policy = RetryPolicy.tests.backoff(.constant(.seconds(60)).jitter(.none)).giveUpAfter(maxAttempts: 2)
 
     private func inWorld(
         online: Bool = true, conditions: [Condition] = [], maxConcurrent: Int? = nil,
-        handler: @escaping @Sendable (TestWorld, String, Int) async throws -> Void = { _, _, _ in },
-        _ body: @escaping @Sendable (TestWorld, MemoryStore, JobQueue) async throws -> Void
+        handler: @escaping TestWorld.Handler = { _, _, _ in },
+        _ body: @escaping @Sendable (TestWorld, JobQueue) async throws -> Void
     ) async throws {
-        var configuration = RetryBus.Configuration()
-        (configuration.releasePolicy, configuration.maxConcurrent) = (.gated(jitter: false), 2)
-        try await TestWorld(busConfiguration: configuration).run { world in
-            if !online { try world.network.pull("eth0") }
-            let store = MemoryStore(clock: world.clock.manual)
-            let queue = JobQueue(store, bus: world.bus)
-            queue.registerJob(parameters: Send.self, policy: Self.policy, conditions: conditions, maxConcurrent: maxConcurrent) {
-                try await handler(world, $0.text, $1.number)
-            }
-            let running = world.start { await queue.run() }
-            await world.settle()
-            try await body(world, store, queue)
-            running.cancel()
-            await running.value
-        }
+        try await TestWorld.withQueue(
+            online: online, places: 2, policy: Self.policy, conditions: conditions, maxConcurrent: maxConcurrent, handler: handler
+        ) { world, queue, _ in try await body(world, queue) }
     }
+
+    private static let sleeps: TestWorld.Handler = { world, _, _ in try await world.clock.sleep(for: .seconds(5)) }
 
     private static func words(_ queue: JobQueue) async throws -> [String] {
         try await queue.pending(queue.jobs().map(\.id)).map(\.reason)
@@ -43,7 +28,7 @@ import Testing
 
     @Test func networkAndConditionsAreNamed() async throws {
         let login = ConditionSource("logged in", isSatisfied: false)
-        try await inWorld(online: false, conditions: [login.condition]) { world, _, queue in
+        try await inWorld(online: false, conditions: [login.condition]) { world, queue in
             try await queue.push([Send("a"), Send("b", address: "203.0.113.5")])
             await world.settle()
             #expect(
@@ -64,12 +49,12 @@ import Testing
     }
 
     @Test func delaysAndFailuresAreNamed() async throws {
-        let fail: @Sendable (TestWorld, String, Int) async throws -> Void = { _, text, _ in
+        let fails: TestWorld.Handler = { _, text, _ in
             if text == "busy" { throw Busy() }
             if text == "lost" { throw Lost() }
-            throw Broken()
+            throw Trouble()
         }
-        try await inWorld(handler: fail) { world, _, queue in
+        try await inWorld(handler: fails) { world, queue in
             try await queue.push(Send("later", delay: .seconds(90)))
             try await queue.push(Send("broken"))
             await world.settle()
@@ -98,8 +83,8 @@ import Testing
     }
 
     @Test func serialOrderNamesTheHead() async throws {
-        let fail: @Sendable (TestWorld, String, Int) async throws -> Void = { _, text, _ in if text == "a" { throw Broken() } }
-        try await inWorld(handler: fail) { world, _, queue in
+        let fails: TestWorld.Handler = { _, text, _ in if text == "a" { throw Trouble() } }
+        try await inWorld(handler: fails) { world, queue in
             let head = try await queue.push(Send("a", serialKey: "s")).id
             let next = try await queue.push(Send("b", serialKey: "s")).id
             await world.settle()
@@ -116,10 +101,7 @@ import Testing
     }
 
     @Test func limitsAndTheBusAreNamed() async throws {
-        let sleep: @Sendable (TestWorld, String, Int) async throws -> Void = { world, _, _ in
-            try await world.clock.sleep(for: .seconds(5))
-        }
-        try await inWorld(maxConcurrent: 1, handler: sleep) { world, _, queue in
+        try await inWorld(maxConcurrent: 1, handler: Self.sleeps) { world, queue in
             try await queue.push([Send("a"), Send("b")])
             await world.settle()
             #expect(
@@ -127,7 +109,7 @@ import Testing
                     "attempt 1 is running", "waits for its turn: 1 job of the kind 'send', as many as may at a time",
                 ])
         }
-        try await inWorld(handler: sleep) { world, _, queue in
+        try await inWorld(handler: Self.sleeps) { world, queue in
             try await queue.push([Send("a"), Send("b"), Send("c")])
             await world.settle()
             #expect(
@@ -140,8 +122,8 @@ import Testing
 
     /// A process that does not run the queue tells what the store knows.
     @Test func otherProcessKnowsTheStoresPart() async throws {
-        try await inWorld(online: false) { world, store, queue in
-            let visitor = JobQueue(store, bus: world.bus)
+        try await inWorld(online: false) { world, queue in
+            let visitor = JobQueue(world.store, bus: world.bus)
             let id = try await queue.push(Send("a")).id
             try await queue.push(Send("b", delay: .seconds(5)))
             #expect(try await Self.words(visitor) == ["waits for a worker of another process", "is due in 5 s"])
@@ -157,25 +139,21 @@ import Testing
     }
 
     @Test func claimOfAnotherWorkerIsNamed() async throws {
-        try await inWorld(online: false) { world, store, queue in
+        try await inWorld(online: false) { world, queue in
             let id = try await queue.push(Send("a")).id
-            let worker = try await store.register(queue: "default", node: "other")
-            let request = ClaimRequest(worker: worker, limit: 1, lanes: [.init(lane: 1)], lastKnownLane: 1)
-            let claimed = try #require(try await store.claim(request).jobs.first)
+            let worker = try await world.store.register()
+            let claimed = try #require(try await world.store.claim(worker).jobs.first)
             #expect(try await queue.waitingFor(id) == ["waits at a worker of another process, which has claimed it"])
-            #expect(try await store.start([claimed.ticket], by: worker) == [true])
+            #expect(try await world.store.start([claimed.ticket], by: worker) == [true])
             #expect(try await queue.pending([id]).map(\.reason) == ["attempt 1 is running"])
         }
     }
 
     @Test func workersAndTheirJobsAreKnown() async throws {
-        let work: @Sendable (TestWorld, String, Int) async throws -> Void = { world, _, _ in
-            try await world.clock.sleep(for: .seconds(5))
-        }
-        try await inWorld(handler: work) { world, store, queue in
+        try await inWorld(handler: Self.sleeps) { world, queue in
             let id = try await queue.push(Send("a")).id
             // A worker of another queue.
-            _ = try await store.register(queue: "other", node: "node")
+            _ = try await world.store.register(queue: "other", node: "node")
             await world.settle()
             let worker = try #require(await queue.workers.first)
             #expect(try await queue.workers.count == 1)
@@ -188,13 +166,13 @@ import Testing
     }
 
     @Test func noAnswerHasAPayload() async throws {
-        try await inWorld(online: false) { _, store, queue in
+        try await inWorld(online: false) { world, queue in
             try await queue.push(Send("confidential"))
             let id = try #require(await queue.jobs().first?.id)
             let pending = try #require(await queue.pending([id]).first)
             #expect(pending.job.payload.isEmpty)
             #expect(!"\(pending) \(pending.reasons)".contains("confidential"))
-            #expect(try await store.explain([id])[0]?.job.payload == Data())
+            #expect(try await world.store.explain([id])[0]?.job.payload == Data())
         }
     }
 }

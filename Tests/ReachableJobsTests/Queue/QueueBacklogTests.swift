@@ -7,18 +7,6 @@ import Testing
 
 /// Many stored jobs that something has held: they pass the gate in steps, whatever it was.
 @Suite(.timeLimit(.minutes(10))) struct QueueBacklogTests {
-    private struct Send: JobParameters {
-        static let jobName = "send"
-        var scope = Where.internet
-        var destination: String?
-        var options: DurableOptions { DurableOptions(to: scope.scope, destination: destination) }
-
-        enum Where: String, Codable {
-            case internet, host
-            var scope: Scope { self == .internet ? .internet : .host("192.0.2.7") }
-        }
-    }
-
     /// The attempts of a test.
     private final class Crowd: Sendable {
         struct Counts: Equatable {
@@ -53,9 +41,7 @@ import Testing
     private static let count = 1000
 
     private func inWorld(_ body: @escaping @Sendable (TestWorld, Crowd) async throws -> Void) async throws {
-        var configuration = RetryBus.Configuration()
-        configuration.releasePolicy = .gated(jitter: false)
-        try await TestWorld(busConfiguration: configuration).run { world in try await body(world, Crowd(world.clock)) }
+        try await TestWorld.gated { world in try await body(world, Crowd(world.clock)) }
     }
 
     private func queue(_ world: TestWorld, _ crowd: Crowd, conditions: [Condition] = []) -> JobQueue {
@@ -66,16 +52,8 @@ import Testing
         return queue
     }
 
-    private func push(_ queue: JobQueue, _ job: Send = Send()) async throws {
+    private func push(_ queue: JobQueue, _ job: Send = Send("-")) async throws {
         try await queue.push([Send](repeating: job, count: Self.count))
-    }
-
-    /// Runs a queue while a body does.
-    private func running(_ queue: JobQueue, in world: TestWorld, _ body: () async throws -> Void) async throws {
-        let task = world.start { await queue.run() }
-        try await body()
-        task.cancel()
-        await task.value
     }
 
     /// Checks that the jobs start in steps, the first of them now.
@@ -91,14 +69,13 @@ import Testing
         #expect(crowd[destination].succeeded >= Self.count && crowd[destination].most == 16)
     }
 
-    @Test(arguments: ["internet", "host"], ["-", "server"])
-    func firstReconnectOfAScopeLetsOneJobGo(scope: String, destination: String) async throws {
+    @Test(arguments: [nil, "192.0.2.7"], ["-", "server"])
+    func firstReconnectOfAScopeLetsOneJobGo(address: String?, destination: String) async throws {
         try await inWorld { world, crowd in
             let queue = queue(world, crowd)
-            try await running(queue, in: world) {
+            try await world.running(queue) {
                 try world.network.pull("eth0")
-                let scope = try #require(Send.Where(rawValue: scope))
-                try await push(queue, Send(scope: scope, destination: destination == "-" ? nil : destination))
+                try await push(queue, Send("-", destination: destination == "-" ? nil : destination, address: address))
                 await world.clock.advance(by: .seconds(60))
                 #expect(crowd[destination].started == 0)
                 try world.network.plug("eth0")
@@ -108,24 +85,16 @@ import Testing
         }
     }
 
-    @Test func aWorkerThatStartsOfflineLetsOneJobGoFirst() async throws {
+    @Test(arguments: [true, false]) func aStartWithAFullQueueLetsOneJobGoFirst(online: Bool) async throws {
         try await inWorld { world, crowd in
             let queue = queue(world, crowd)
             try await push(queue)
-            try world.network.pull("eth0")
-            try await running(queue, in: world) {
-                await world.clock.advance(by: .seconds(60))
-                try world.network.plug("eth0")
-                await expectSteps(world, crowd, [1, 2, 4, 8, 16, 16])
-            }
-        }
-    }
-
-    @Test func aStartWithAFullQueueLetsOneJobGoFirst() async throws {
-        try await inWorld { world, crowd in
-            let queue = queue(world, crowd)
-            try await push(queue)
-            try await running(queue, in: world) {
+            if !online { try world.network.pull("eth0") }
+            try await world.running(queue) {
+                if !online {
+                    await world.clock.advance(by: .seconds(60))
+                    try world.network.plug("eth0")
+                }
                 await expectSteps(world, crowd, [1, 2, 4, 8, 16, 16])
             }
         }
@@ -134,10 +103,10 @@ import Testing
     @Test func eachDestinationHasItsFirstJob() async throws {
         try await inWorld { world, crowd in
             let queue = queue(world, crowd)
-            try await running(queue, in: world) {
+            try await world.running(queue) {
                 try world.network.pull("eth0")
                 for destination in ["a", "b"] {
-                    try await queue.push([Send](repeating: Send(destination: destination), count: 40))
+                    try await queue.push([Send](repeating: Send("-", destination: destination), count: 40))
                 }
                 await world.settle()
                 try world.network.plug("eth0")
@@ -152,8 +121,8 @@ import Testing
     @Test(arguments: [false, true]) func aResumedQueueStartsInSteps(isProven: Bool) async throws {
         try await inWorld { world, crowd in
             let queue = queue(world, crowd)
-            try await running(queue, in: world) {
-                if isProven { try await queue.push(Send()) }
+            try await world.running(queue) {
+                if isProven { try await queue.push(Send("-")) }
                 await world.clock.advance(by: .seconds(60))
                 try await queue.pause()
                 await world.settle()
@@ -169,8 +138,8 @@ import Testing
         try await inWorld { world, crowd in
             let power = ConditionSource("power", isSatisfied: isProven)
             let queue = queue(world, crowd, conditions: [power.condition])
-            try await running(queue, in: world) {
-                if isProven { try await queue.push(Send()) }
+            try await world.running(queue) {
+                if isProven { try await queue.push(Send("-")) }
                 await world.clock.advance(by: .seconds(60))
                 power.set(false)
                 try await push(queue)
@@ -185,10 +154,10 @@ import Testing
     @Test func jobsThatArePushedOnlineStartAtOnce() async throws {
         try await inWorld { world, crowd in
             let queue = queue(world, crowd)
-            try await running(queue, in: world) {
-                try await queue.push(Send())
+            try await world.running(queue) {
+                try await queue.push(Send("-"))
                 await world.clock.advance(by: .seconds(60))
-                try await queue.push([Send](repeating: Send(), count: 40))
+                try await queue.push([Send](repeating: Send("-"), count: 40))
                 await world.settle()
                 #expect(crowd["-"].running == 40)
                 await world.clock.advance(by: .seconds(60))

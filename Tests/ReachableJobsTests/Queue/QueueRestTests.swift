@@ -8,9 +8,6 @@ import Testing
 
 /// A queue that runs until nothing is left.
 @Suite(.timeLimit(.minutes(10))) struct QueueRestTests {
-    private struct Busy: Error {}
-    private struct Broken: Error {}
-
     /// A run, and its end as text.
     private final class Run: Sendable {
         private final class Box: Sendable {
@@ -41,43 +38,36 @@ import Testing
         }
     }
 
-    private static let policy = RetryPolicy(.constant(.seconds(60))).giveUpAfter(maxAttempts: 2)
-        .classify { $0 is Busy ? .overload(retryAfter: .seconds(30)) : nil }
+    private static let policy = RetryPolicy.tests.backoff(.constant(.seconds(60)).jitter(.none)).giveUpAfter(maxAttempts: 2)
 
     /// The handler fails for `broken`, and at first for `fails` and `busy`.
     private func inWorld(
         online: Bool = true, conditions: [Condition] = [], wrap: @escaping @Sendable (MemoryStore) -> any JobStore = { $0 },
-        _ body: @escaping @Sendable (TestWorld, MemoryStore, JobQueue) async throws -> Void
+        _ body: @escaping @Sendable (TestWorld, JobQueue) async throws -> Void
     ) async throws {
-        var configuration = RetryBus.Configuration()
-        configuration.releasePolicy = .gated(jitter: false)
-        try await TestWorld(busConfiguration: configuration).run { world in
-            if !online { try world.network.pull("eth0") }
-            let store = MemoryStore(clock: world.clock.manual)
-            let queue = JobQueue(wrap(store), bus: world.bus)
-            queue.registerJob(parameters: Send.self, policy: Self.policy, conditions: conditions) { send, attempt in
-                switch send.text {
-                case "broken": throw Broken()
-                case "fails" where attempt.number == 1: throw Broken()
+        try await TestWorld.gated(online: online) { world in
+            let queue = world.queue(on: wrap(world.store), Self.policy, conditions: conditions) { world, text, attempt in
+                switch text {
+                case "broken": throw Trouble()
+                case "fails" where attempt.number == 1: throw Trouble()
                 case "busy" where attempt.number == 1: throw Busy()
-                case "chain" where attempt.number == 1: try await queue.push(Send("end"))
+                case "chain" where attempt.number == 1: try await world.queue().push(Send("end"))
                 default: break
                 }
             }
-            try await body(world, store, queue)
+            try await body(world, queue)
         }
     }
 
     private func claim(_ store: MemoryStore) async throws -> (WorkerID, Claims.Claimed) {
-        let worker = try await store.register(queue: "default", node: "other")
-        let request = ClaimRequest(worker: worker, limit: 1, lanes: [.init(lane: 1)], lastKnownLane: 1)
-        return (worker, try #require(try await store.claim(request).jobs.first))
+        let worker = try await store.register()
+        return (worker, try #require(try await store.claim(worker).jobs.first))
     }
 
     // MARK: - Jobs that are left
 
     @Test func emptyQueueEndsAtOnce() async throws {
-        try await inWorld { world, _, queue in
+        try await inWorld { world, queue in
             let run = Run(world, queue)
             await world.settle()
             #expect(run.state == "empty")
@@ -87,7 +77,7 @@ import Testing
     }
 
     @Test func runWaitsForWhatTimeLetsRun() async throws {
-        try await inWorld { world, _, queue in
+        try await inWorld { world, queue in
             try await queue.push([
                 Send("chain"), Send("fails", serialKey: "s"), Send("behind", serialKey: "s"), Send("busy", destination: "api"),
                 Send("same", destination: "api"), Send("later", delay: .seconds(90)),
@@ -102,19 +92,10 @@ import Testing
         }
     }
 
-    @Test func failedJobsAreFinished() async throws {
-        try await inWorld { world, _, queue in
-            try await queue.push(Send("broken"))
-            let run = Run(world, queue)
-            await world.clock.advance(by: .seconds(60))
-            #expect(run.state == "empty")
-        }
-    }
-
     // MARK: - Blocked jobs
 
     @Test func runWithoutANetworkEndsAtOnce() async throws {
-        try await inWorld(online: false) { world, _, queue in
+        try await inWorld(online: false) { world, queue in
             try await queue.push([Send("a"), Send("b", delay: .seconds(9))])
             let run = Run(world, queue)
             await world.settle()
@@ -123,7 +104,7 @@ import Testing
     }
 
     @Test func lossOfTheNetworkEndsTheWait() async throws {
-        try await inWorld { world, _, queue in
+        try await inWorld { world, queue in
             try await queue.push([Send("a"), Send("later", delay: .seconds(3600)), Send("fails")])
             let run = Run(world, queue)
             await world.clock.advance(by: .seconds(5))
@@ -134,33 +115,24 @@ import Testing
         }
     }
 
-    @Test func unmetConditionBlocks() async throws {
+    @Test func conditionsAndPausesBlock() async throws {
         let login = ConditionSource("logged in", isSatisfied: false)
-        try await inWorld(conditions: [login.condition]) { world, _, queue in
-            try await queue.push(Send("a"))
-            let run = Run(world, queue)
-            await world.settle()
-            #expect(run.state == "1 blocked: condition")
-        }
-    }
-
-    @Test func pausedQueueIsBlocked() async throws {
-        try await inWorld { world, _, queue in
+        try await inWorld(conditions: [login.condition]) { world, queue in
             try await queue.push(Send("a"))
             try await queue.pause()
             let run = Run(world, queue)
             await world.settle()
-            #expect(run.state == "1 blocked: paused")
+            #expect(run.state == "1 blocked: paused condition")
         }
     }
 
     /// Neither one is waited for, but the one that is due is.
     @Test func jobsThatThisWorkerCannotRunAreBlocked() async throws {
-        try await inWorld { world, store, queue in
+        try await inWorld { world, queue in
             let jobs = [("unknown", 1, "{}"), ("send", 2, "{}"), ("send", 1, "no JSON")].map { kind, version, payload in
                 NewJob(queue: "default", kind: kind, version: version, payload: Data(payload.utf8))
             }
-            _ = try await store.push(jobs, limit: nil)
+            _ = try await world.store.push(jobs, limit: nil)
             try await queue.push(Send("later", delay: .seconds(30)))
             let run = Run(world, queue)
             await world.clock.advance(by: .seconds(29))
@@ -171,18 +143,19 @@ import Testing
     }
 
     @Test func jobsBehindAFailedOneAreBlocked() async throws {
-        try await inWorld { world, _, queue in
+        try await inWorld { world, queue in
             try await queue.push([Send("broken", serialKey: "s"), Send("a", serialKey: "s"), Send("b", serialKey: "s")])
             let run = Run(world, queue)
             await world.clock.advance(by: .seconds(60))
+            // The failed one is finished.
             #expect(run.state == "2 blocked: blocked, blocked")
         }
     }
 
     @Test func firstOfManyBlockedJobsAreListed() async throws {
-        try await inWorld { world, store, queue in
+        try await inWorld { world, queue in
             let jobs = (0..<150).map { _ in NewJob(queue: "default", kind: "unknown", payload: Data()) }
-            _ = try await store.push(jobs, limit: nil)
+            _ = try await world.store.push(jobs, limit: nil)
             let run = Run(world, queue)
             guard case .blocked(let first, let count) = await run.task.value else {
                 Issue.record("nothing is blocked")
@@ -195,23 +168,22 @@ import Testing
     // MARK: - Other workers
 
     @Test func jobOfAnotherWorkerIsAwaited() async throws {
-        try await inWorld { world, store, queue in
+        try await inWorld { world, queue in
             try await queue.push(Send("a"))
-            let (other, claimed) = try await claim(store)
+            let (other, claimed) = try await claim(world.store)
             let run = Run(world, queue)
             await world.clock.advance(by: .seconds(5))
             #expect(run.state == "running")
-            let result = AttemptResult(claimed.ticket, .succeeded, counters: claimed.job.counters)
-            #expect(try await store.finish([result], by: other) == [.recorded])
+            #expect(try await world.store.succeed([claimed], by: other) == [.recorded])
             await world.clock.advance(by: StoreLease.heartbeat)
             #expect(run.state == "empty")
         }
     }
 
     @Test func jobOfAWorkerThatEndedIsRun() async throws {
-        try await inWorld { world, store, queue in
+        try await inWorld { world, queue in
             try await queue.push(Send("a"))
-            _ = try await claim(store)
+            _ = try await claim(world.store)
             let run = Run(world, queue)
             await world.clock.advance(by: .seconds(29))
             #expect(run.state == "running")
@@ -222,17 +194,16 @@ import Testing
     }
 
     @Test(arguments: [true, false]) func jobOfAnotherKindIsAwaitedForItsKeyOnly(isHead: Bool) async throws {
-        try await inWorld { world, store, queue in
+        try await inWorld { world, queue in
             var head = NewJob(queue: "default", kind: "unknown", payload: Data())
             head.serialKey = "s"
-            _ = try await store.push([head], limit: nil)
-            let (other, claimed) = try await claim(store)
+            _ = try await world.store.push([head], limit: nil)
+            let (other, claimed) = try await claim(world.store)
             if isHead { try await queue.push(Send("a", serialKey: "s")) }
             let run = Run(world, queue)
             await world.settle()
             #expect(run.state == (isHead ? "running" : "1 blocked: claimed"))
-            let result = AttemptResult(claimed.ticket, .succeeded, counters: claimed.job.counters)
-            #expect(try await store.finish([result], by: other) == [.recorded])
+            #expect(try await world.store.succeed([claimed], by: other) == [.recorded])
             await world.settle()
             #expect(run.state == (isHead ? "empty" : "1 blocked: claimed"))
         }
@@ -241,7 +212,7 @@ import Testing
     // MARK: - The end
 
     @Test(arguments: [true, false]) func runThatIsStoppedSaysSo(byTask: Bool) async throws {
-        try await inWorld { world, _, queue in
+        try await inWorld { world, queue in
             try await queue.push(Send("later", delay: .seconds(90)))
             let run = Run(world, queue)
             await world.clock.advance(by: .seconds(20))
@@ -254,14 +225,12 @@ import Testing
     @Test func waitAsksTheStoreForNothing() async throws {
         let calls = Mutex(0)
         let count: @Sendable (MemoryStore) -> any JobStore = { store in
-            var warped = WarpedStore(store).changingRequests({ _ in calls.withLock { $0 += 1 } })
-            warped.finding = { (filter) throws(JobStoreError) in
-                calls.withLock { $0 += 1 }
-                return try await store.find(filter)
-            }
+            var warped = WarpedStore(store)
+            warped.change { (_: inout ClaimRequest) in calls.withLock { $0 += 1 } }
+            warped.change { (_: inout JobFilter) in calls.withLock { $0 += 1 } }
             return warped
         }
-        try await inWorld(wrap: count) { world, _, queue in
+        try await inWorld(wrap: count) { world, queue in
             try await queue.push(Send("later", delay: .seconds(3600)))
             let run = Run(world, queue)
             await world.settle()

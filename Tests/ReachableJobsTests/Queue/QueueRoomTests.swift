@@ -31,24 +31,9 @@ import Testing
         }
     }
 
-    private final class Log: Sendable {
-        private let names = Mutex<[String]>([])
-        var all: [String] { names.withLock { $0 } }
-        func note(_ name: String) { names.withLock { $0.append(name) } }
-    }
-
-    private func inWorld(
-        maxConcurrent: Int? = 2, release: ReleasePolicy = .gated(jitter: false),
-        _ body: @escaping @Sendable (TestWorld) async throws -> Void
-    ) async throws {
-        var configuration = RetryBus.Configuration()
-        (configuration.releasePolicy, configuration.maxConcurrent) = (release, maxConcurrent)
-        try await TestWorld(busConfiguration: configuration).run { world in try await body(world) }
-    }
-
     /// Runs a worker with bulk jobs that wait for a minute after a reconnect, which a claim cannot know.
     private func withSpreadJobs(_ body: @escaping @Sendable (TestWorld, Worker) async throws -> Void) async throws {
-        try await inWorld(maxConcurrent: nil, release: .gated(spread: .seconds(3600), jitter: false)) { world in
+        try await TestWorld.gated(release: .gated(spread: .seconds(3600), jitter: false)) { world in
             let worker = Worker(world)
             try world.network.pull("eth0")
             try await worker.queue.push([Work](repeating: Work(isBulk: true), count: 40))
@@ -65,7 +50,7 @@ import Testing
     }
 
     @Test func twoWorkersShareTheJobsByTheirPlaces() async throws {
-        try await inWorld { world in
+        try await TestWorld.gated(maxConcurrent: 2) { world in
             let workers = [Worker(world), Worker(world)]
             await world.settle()
             try await workers[0].queue.push([Work](repeating: Work(), count: 16))
@@ -80,7 +65,7 @@ import Testing
     }
 
     @Test func pauseStopsAllJobsThatHaveNotStarted() async throws {
-        try await inWorld { world in
+        try await TestWorld.gated(maxConcurrent: 2) { world in
             let worker = Worker(world)
             await world.settle()
             try await worker.queue.push([Work](repeating: Work(), count: 16))
@@ -96,7 +81,7 @@ import Testing
     }
 
     @Test func replaceReplacesAllJobsThatHaveNotStarted() async throws {
-        try await inWorld { world in
+        try await TestWorld.gated(maxConcurrent: 2) { world in
             let worker = Worker(world)
             await world.settle()
             let names = (0..<60).map { "\($0)" }
@@ -111,7 +96,7 @@ import Testing
 
     /// Each claimed job runs, in every step of the gate.
     @Test func claimsFollowTheGateAfterAReconnect() async throws {
-        try await inWorld(maxConcurrent: nil) { world in
+        try await TestWorld.gated { world in
             let worker = Worker(world)
             try world.network.pull("eth0")
             try await worker.queue.push([Work](repeating: Work(), count: 1000))
@@ -151,7 +136,7 @@ import Testing
 
     /// A job of the program itself leaves its place to a stored one, after a heartbeat that had no room to claim.
     @Test func roomThatAnotherJobLeavesIsUsedAtOnce() async throws {
-        try await inWorld(maxConcurrent: 1) { world in
+        try await TestWorld.gated(maxConcurrent: 1) { world in
             let worker = Worker(world)
             await world.settle()
             let direct = worker.process.start { [bus = worker.process.bus, clock = world.clock] in

@@ -59,37 +59,13 @@ struct SQLiteBench {
     let machine = TestMachine()
     let store: SQLiteStore
 
-    init() throws {
-        directory = try TemporaryDirectory()
+    init(in parent: String = NSTemporaryDirectory()) throws {
+        directory = try TemporaryDirectory(in: parent)
         store = try SQLiteStore(path: directory.path + "/jobs.db", machine: machine.machine)
     }
 
     /// Another store of the same file, as another process has it.
     func peer() throws -> SQLiteStore { try SQLiteStore(path: store.path, machine: machine.machine) }
-
-    @discardableResult
-    func push(_ name: String, _ change: (inout NewJob) -> Void = { _ in }) async throws -> DurableJobID {
-        try await store.push([Self.job(name, change)], limit: nil)[0].id
-    }
-
-    static func job(_ name: String, _ change: (inout NewJob) -> Void = { _ in }) -> NewJob {
-        var job = NewJob(queue: "queue", kind: "kind", payload: Data(name.utf8))
-        change(&job)
-        return job
-    }
-
-    func names() async throws -> [String] { try await store.find(JobFilter()).map(\.name) }
-}
-
-extension SQLiteStore {
-    func register() async throws -> WorkerID { try await register(queue: "queue", node: "node") }
-
-    /// Claims from all lanes.
-    func claim(_ worker: WorkerID, _ limit: Int = 100, edge: Int64 = .min) async throws -> Claims {
-        let lanes = try await claim(ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: 0)).newLanes
-        let open = lanes.map { ClaimRequest.Open(lane: $0.id, edge: edge) }
-        return try await claim(ClaimRequest(worker: worker, limit: limit, lanes: open, lastKnownLane: lanes.last?.id ?? 0))
-    }
 }
 
 /// A file system of 1 MiB in memory, for users that may mount one.
@@ -130,15 +106,6 @@ struct SmallDisk {
     func clear() throws { try FileManager.default.removeItem(atPath: path + "/filler") }
 }
 
-/// Waits until the jobs of a store meet a condition.
-func waitForJobs(of store: SQLiteStore, until isMet: ([DurableJob]) -> Bool) async throws {
-    var hints = store.changes().makeAsyncIterator()
-    while try await !isMet(store.find(JobFilter())) {
-        // The end of the stream is that of the test's time.
-        if await hints.next() == nil { throw CancellationError() }
-    }
-}
-
 /// A python process: a stranger that uses the same files.
 final class Stranger: Sendable {
     private let process: Process
@@ -167,15 +134,5 @@ final class Stranger: Sendable {
     }
 
     func wait() { process.waitUntilExit() }
-}
-
-/// Expects a store's error, and returns it.
-func storeError(_ body: () async throws -> Void) async -> JobStoreError? {
-    do {
-        try await body()
-        return nil
-    } catch {
-        return error as? JobStoreError
-    }
 }
 #endif

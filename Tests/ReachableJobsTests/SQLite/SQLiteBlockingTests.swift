@@ -14,15 +14,14 @@ struct SQLiteBlockingTests {
         try await withTaskExecutorPreference(ThreadPerJobExecutor()) {
             let effects = directory.path + "/effects"
             let names = (0..<ProcessInfo.processInfo.activeProcessorCount).map { "\($0)" }
-            let jobs = names.map { NewJob(queue: "default", kind: "effect", payload: Data(#"{"name":"\#($0)"}"#.utf8)) }
             let first = try ProbeWorker(store.path, effects, ["block"])
-            _ = try await store.push(jobs, limit: nil)
+            _ = try await store.push(names.map { .effect($0) }, limit: nil)
             for _ in names { #expect(first.readLine()?.hasPrefix("begins") == true) }
             let second = try ProbeWorker(store.path, effects, ["ahead=19"])
             try await waitForHeartbeats(2, of: store)
             #expect(try String(contentsOfFile: effects, encoding: .utf8) == "")
             for _ in names { first.go() }
-            try await waitForJobs(of: store) { $0.allSatisfy { $0.state == .succeeded } }
+            try await store.waitForJobs { $0.allSatisfy { $0.state == .succeeded } }
             let written = try String(contentsOfFile: effects, encoding: .utf8).split(separator: "\n").map(String.init)
             #expect(written.sorted() == names.sorted())
             #expect(try await store.find(JobFilter()).allSatisfy { $0.counters.started == 1 && $0.counters.crashes == 0 })

@@ -4,17 +4,18 @@ import ReachabilityTesting
 import ReachableJobs
 import Testing
 
+/// The requirements of all stores, and random histories that give the answers of the memory store.
 @Suite(.timeLimit(.minutes(20)))
 struct SQLiteConformanceTests {
     @Test func aFileOfItsOwnMeetsTheRequirements() async throws {
-        try await JobStoreConformance(patience: .seconds(600)) {
+        try await JobStoreConformance {
             let bench = try SQLiteBench()
             return try Self.candidate(bench.directory, bench.machine, bench.store, bench.peer())
         }.check()
     }
 
     @Test func aDatabaseOfTheCallersMeetsTheRequirements() async throws {
-        try await JobStoreConformance(patience: .seconds(600)) {
+        try await JobStoreConformance {
             let (directory, machine) = (try TemporaryDirectory(), TestMachine())
             let writer = try DatabasePool(path: directory.path + "/app.db")
             let store = try SQLiteStore(writer: writer, machine: machine.machine)
@@ -28,11 +29,33 @@ struct SQLiteConformanceTests {
     ) -> JobStoreConformance.Candidate {
         .init(
             store, peer: peer,
-            passTime: { [directory] duration in
-                _ = directory
-                machine.pass(duration)
-            },
+            passTime: { duration in withExtendedLifetime(directory) { machine.pass(duration) } },
             crash: { store.abandon($0) }, reboot: { machine.reboot() })
+    }
+
+    @Test func answersAreThoseOfOracle() async throws {
+        try await StoreHistory.check {
+            let bench = try SQLiteBench(in: TemporaryDirectory.memory)
+            return .init(bench.store, bench)
+        }
+    }
+}
+
+extension StoreHistory.Subject {
+    /// A store in the directory of a bench.
+    init(_ store: SQLiteStore, _ bench: SQLiteBench) {
+        // The heartbeat of a worker that is not there frees the jobs of those whose lease has ended.
+        let notice: @Sendable () async -> Void = { _ = try? await store.extend(WorkerID(rawValue: 0)) }
+        self.init(
+            store: store, passTime: { bench.machine.pass($0) }, notice: notice,
+            crash: { worker in
+                store.abandon(worker)
+                await notice()
+            },
+            reboot: {
+                bench.machine.endBoot()
+                await notice()
+            })
     }
 }
 #endif

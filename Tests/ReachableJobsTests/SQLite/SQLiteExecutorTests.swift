@@ -75,11 +75,10 @@ struct SQLiteExecutorTests {
 
     /// Pushes a job and runs it.
     private func pushAndRun(_ store: SQLiteStore, _ worker: WorkerID) async throws {
-        _ = try await store.push([SQLiteBench.job("a")], limit: nil)
+        _ = try await store.push([.named("a")], limit: nil)
         let claimed = try #require(try await store.claim(worker).jobs.first)
         #expect(try await store.start([claimed.ticket], by: worker) == [true])
-        let result = AttemptResult(claimed.ticket, .succeeded, counters: claimed.job.counters)
-        #expect(try await store.finish([result], by: worker) == [.recorded])
+        #expect(try await store.succeed([claimed], by: worker) == [.recorded])
         _ = try await store.extend(worker)
     }
 
@@ -102,7 +101,7 @@ struct SQLiteExecutorTests {
         let thread = await Task.detached {
             let thread = currentThread()
             // The transaction reads the clocks while the task is suspended.
-            _ = try? await store.push([SQLiteBench.job("a")], limit: nil)
+            _ = try? await store.push([.named("a")], limit: nil)
             return thread
         }.value
         #expect(log.all.count > 0)
@@ -116,7 +115,7 @@ struct SQLiteExecutorTests {
             let order = Rendezvous<[String]>([])
             let other = Task(executorPreference: store.executor) { order.change { $0.append("other") } }
             for number in 0..<2 {
-                _ = try await store.push([SQLiteBench.job("a")], limit: nil)
+                _ = try await store.push([.named("a")], limit: nil)
                 order.change { $0.append("push \(number)") }
             }
             await other.value
@@ -128,7 +127,7 @@ struct SQLiteExecutorTests {
         let store = try makeStore()
         let task = Task(executorPreference: store.executor) {
             withUnsafeCurrentTask { $0?.cancel() }
-            return try await store.push([SQLiteBench.job("a")], limit: nil)
+            return try await store.push([.named("a")], limit: nil)
         }
         #expect(try await task.value.map(\.outcome) == [.added])
         #expect(try await store.find(JobFilter()).count == 1)
@@ -141,7 +140,7 @@ struct SQLiteExecutorTests {
             var store = holder.withLock { $0.take() }
             weak var released: SQLiteStore?
             released = store
-            _ = try await store?.push([SQLiteBench.job("a")], limit: nil)
+            _ = try await store?.push([.named("a")], limit: nil)
             #expect(released != nil)
             store = nil
             return released == nil
@@ -149,7 +148,7 @@ struct SQLiteExecutorTests {
         #expect(isGone)
         // The executor goes on, and the file is free.
         let store = try makeStore()
-        try await withTaskExecutorPreference(executor) { _ = try await store.push([SQLiteBench.job("b")], limit: nil) }
+        try await withTaskExecutorPreference(executor) { _ = try await store.push([.named("b")], limit: nil) }
         #expect(try await store.find(JobFilter()).map(\.name) == ["a", "b"])
     }
 
@@ -167,7 +166,7 @@ struct SQLiteExecutorTests {
             Task(executorPreference: number < count ? store.executor : nil) {
                 begun.change { $0 += 1 }
                 defer { ended.change { $0 += 1 } }
-                return try await store.push([SQLiteBench.job("\(number)")], limit: nil)
+                return try await store.push([.named("\(number)")], limit: nil)
             }
         }
         try await begun.wait { $0 > count }
@@ -193,19 +192,15 @@ struct SQLiteExecutorTests {
     private func beginPush(_ store: SQLiteStore, within writer: any DatabaseWriter) throws -> Task<[PushReceipt], any Error> {
         try writer.write { db in
             try db.execute(sql: "CREATE TABLE photos (name TEXT)")
-            let task = Task.immediate { try await store.push([SQLiteBench.job("a")], limit: nil) }
+            let task = Task.immediate { try await store.push([.named("a")], limit: nil) }
             try db.execute(sql: "INSERT INTO photos VALUES ('a')")
             return task
         }
     }
 
-    private struct Work: JobParameters {
-        static let jobName = "work"
-    }
-
     private func pushAndWait(_ queue: JobQueue) async throws {
         let events = queue.events
-        try await queue.push(Work())
+        try await queue.push(Send("a"))
         for await event in events { if case .succeeded = event.kind { return } }
         Issue.record("the queue has ended")
     }
@@ -216,7 +211,7 @@ struct SQLiteExecutorTests {
         let queue = JobQueue(store, bus: RetryBus(monitor, clock: ContinuousClock()))
         let handlers = Log()
         handlers.begin(store)
-        queue.registerJob(parameters: Work.self) { _, _ in handlers.note() }
+        queue.registerJob(parameters: Send.self) { _, _ in handlers.note() }
         let tasks: [Task<Void, any Error>] = [Task { try await monitor.run() }, Task { await queue.run() }]
         try await pushAndWait(queue)
         await queue.shutdown()
@@ -232,7 +227,7 @@ struct SQLiteExecutorTests {
         let store = try makeStore()
         try await TestWorld().run { world in
             let queue = JobQueue(store, bus: world.bus)
-            queue.registerJob(parameters: Work.self) { _, _ in }
+            queue.registerJob(parameters: Send.self) { _, _ in }
             let running = world.start { await queue.run() }
             try await pushAndWait(queue)
             await queue.shutdown()

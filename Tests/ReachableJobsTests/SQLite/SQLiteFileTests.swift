@@ -129,15 +129,30 @@ struct SQLiteFileTests {
         try await other.write { try $0.execute(sql: "UPDATE reachable_meta SET schema = 2") }
         #expect(openError(bench.store.path) == .newerSchema)
         // A program that was running at the update, too.
-        #expect(await storeError { try await bench.push("a") }?.code == .newerSchema)
+        #expect(await storeError { try await bench.store.push("a") }?.code == .newerSchema)
         #expect(throws: JobStoreError.self) { try SQLiteStore(writer: other) }
+    }
+
+    @Test func olderTablesAreChangedOnOpening() async throws {
+        let bench = try SQLiteBench()
+        try await bench.store.push("a")
+        let other = try DatabaseQueue(path: bench.store.path)
+        // As the next version will.
+        let (machine, step) = (bench.machine.machine, "ALTER TABLE main.reachable_jobs ADD COLUMN more INTEGER;")
+        try await other.write { db in
+            try SQLiteSchema.prepare(db, machine, migrations: [step])
+            #expect(try Int.fetchOne(db, sql: "SELECT count(more IS NULL) FROM reachable_jobs") == 1)
+            #expect(try SQLiteSchema.storedVersion(db) == SQLiteSchema.version + 1)
+        }
+        // A worker of this version, which runs beside it.
+        #expect(await storeError { _ = try await bench.store.names() }?.code == .newerSchema)
     }
 
     @Test func pruningShrinksAFileOfOurOwnOnly() async throws {
         let bench = try SQLiteBench()
         let app = try DatabasePool(path: bench.directory.path + "/app.db")
         for store in [bench.store, try SQLiteStore(writer: app, machine: bench.machine.machine)] {
-            let jobs = (0..<100).map { _ in SQLiteBench.job(String(repeating: "x", count: 20_000)) }
+            let jobs = (0..<100).map { _ in NewJob.named(String(repeating: "x", count: 20_000)) }
             _ = try await store.cancel(store.push(jobs, limit: nil).map(\.id))
             let reader = try DatabaseQueue(path: store.path)
             func pages() throws -> Int { try reader.read { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 } }
@@ -148,45 +163,33 @@ struct SQLiteFileTests {
         }
     }
 
-    @Test func namesAreComparedByBytes() async throws {
-        let bench = try SQLiteBench()
-        let names = ["\u{e9}", "e\u{301}"]
-        let jobs = names.map { NewJob(queue: $0, kind: $0, payload: Data()) }
-        _ = try await bench.store.push(jobs, limit: 1)
-        for name in names {
-            let worker = try await bench.store.register(queue: name, node: "node")
-            #expect(try await bench.store.claim(worker).jobs.count == 1)
-            #expect(try await bench.store.workers(of: name).map(\.id) == [worker])
-            #expect(try await bench.store.count(queue: name).count == 1)
-        }
-    }
-
-    @Test(arguments: ["nfs4", "cifs", "9p", "fuse.sshfs"])
-    func aNetworkFileSystemIsRefused(type: String) throws {
-        let directory = try TemporaryDirectory()
+    /// A line of mountinfo (proc_pid_mountinfo(5)) for the file system of a directory.
+    private func mount(_ directory: TemporaryDirectory, _ type: String) throws -> String {
         var info = stat()
         try #require(stat(directory.path, &info) == 0)
         let (major, minor) = ((info.st_dev >> 8) & 0xfff, info.st_dev & 0xff | (info.st_dev >> 12) & ~0xff)
-        let line = { (type: String) in "36 35 \(major):\(minor) / /mnt rw,noatime master:1 - \(type) server:/share rw" }
+        return "36 35 \(major):\(minor) / /mnt rw,noatime master:1 - \(type) server:/share rw"
+    }
+
+    @Test(arguments: ["nfs4", "cifs", "9p", "fuse.sshfs"]) func aNetworkFileSystemIsRefused(type: String) throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/jobs.db"
         #expect(
-            openError(directory.path + "/jobs.db", mounts: "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n" + line(type))
-                == .networkFileSystem)
-        #expect(!FileManager.default.fileExists(atPath: directory.path + "/jobs.db"))
-        #expect(openError(directory.path + "/jobs.db", mounts: line("fuse.fuse-overlayfs")) == nil)
+            openError(path, mounts: "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n" + (try mount(directory, type))) == .networkFileSystem)
+        #expect(!FileManager.default.fileExists(atPath: path))
+        #expect(openError(path, mounts: try mount(directory, "fuse.fuse-overlayfs")) == nil)
     }
 
     @Test func aCallersDatabaseOnANetworkFileSystemIsRefused() throws {
         let directory = try TemporaryDirectory()
         let writer = try DatabaseQueue(path: directory.path + "/app.db")
-        var info = stat()
-        try #require(stat(directory.path, &info) == 0)
         var machine = SQLiteMachine.kernel
-        let (major, minor) = ((info.st_dev >> 8) & 0xfff, info.st_dev & 0xff | (info.st_dev >> 12) & ~0xff)
-        machine.mounts = { "36 35 \(major):\(minor) / /mnt rw - nfs4 server:/share rw" }
-        let (refusing, accepting) = (machine, SQLiteMachine.kernel)
+        let line = try mount(directory, "nfs4")
+        machine.mounts = { line }
+        let refusing = machine
         #expect(throws: JobStoreError.self) { try SQLiteStore(writer: writer, machine: refusing) }
         #expect(try writer.read { try !$0.tableExists("reachable_meta") })
-        _ = try SQLiteStore(writer: writer, machine: accepting)
+        _ = try SQLiteStore(writer: writer)
         #expect(try writer.read { try $0.tableExists("reachable_meta") })
     }
 
@@ -203,8 +206,8 @@ struct SQLiteFileTests {
     @Test func errorsNameNoPayload() async throws {
         let bench = try SQLiteBench()
         var errors: [JobStoreError?] = []
-        errors.append(await storeError { try await bench.push(String(repeating: "secret", count: 200_000)) })
-        errors.append(await storeError { _ = try await bench.store.push([SQLiteBench.job("secret")], limit: 0) })
+        errors.append(await storeError { try await bench.store.push(String(repeating: "secret", count: 200_000)) })
+        errors.append(await storeError { _ = try await bench.store.push([.named("secret")], limit: 0) })
         let other = try DatabaseQueue(path: bench.store.path)
         try await other.write { db in
             try db.execute(
@@ -212,7 +215,7 @@ struct SQLiteFileTests {
                     CREATE TRIGGER refusal BEFORE INSERT ON reachable_payloads BEGIN SELECT raise(ABORT, 'refused'); END
                     """)
         }
-        errors.append(await storeError { try await bench.push("secret") })
+        errors.append(await storeError { try await bench.store.push("secret") })
         #expect(errors.map { $0?.code } == [.tooLarge, .full, .unavailable])
         #expect(errors.compactMap { $0 }.allSatisfy { !"\($0)".contains("secret") })
     }

@@ -16,7 +16,7 @@ struct SQLiteFixtureTests {
     private func fill(_ bench: SQLiteBench) async throws {
         let store = bench.store
         let lost = try await store.register()
-        for name in ["succeeded", "failed", "again", "running"] { try await bench.push(name) { $0.destination = "server" } }
+        for name in ["succeeded", "failed", "again", "running"] { try await bench.store.push(name) { $0.destination = "server" } }
         let jobs = try await store.claim(lost).jobs
         _ = try await store.start(jobs.map(\.ticket), by: lost)
         let outcomes: [AttemptResult.Outcome] = [
@@ -24,10 +24,12 @@ struct SQLiteFixtureTests {
         ]
         let results = zip(jobs, outcomes).map { AttemptResult($0.ticket, $1, counters: $0.job.counters, error: "trouble") }
         _ = try await store.finish(results, by: lost)
-        try await bench.push("delayed") { ($0.delay, $0.priority) = (.seconds(3600), .interactive) }
-        try await bench.push("first") { ($0.serialKey, $0.priority) = ("serial", .bulk) }
-        try await bench.push("blocked") { ($0.serialKey, $0.unique, $0.timeLimit) = ("serial", .keep("unique"), .seconds(86_400)) }
-        _ = try await store.cancel([try await bench.push("cancelled")])
+        try await bench.store.push("delayed") { ($0.delay, $0.priority) = (.seconds(3600), .interactive) }
+        try await bench.store.push("first") { ($0.serialKey, $0.priority) = ("serial", .bulk) }
+        try await bench.store.push("blocked") {
+            ($0.serialKey, $0.unique, $0.timeLimit) = ("serial", .keep("unique"), .seconds(86_400))
+        }
+        _ = try await store.cancel([try await bench.store.push("cancelled")])
         try await store.setPaused(true, queue: "paused")
     }
 
@@ -58,14 +60,14 @@ struct SQLiteFixtureTests {
         #expect(jobs.map(\.isBlocked) == expected.map { $0.0 == "blocked" })
         #expect(jobs[1].failureReason == "attempts" && jobs[1].lastError == "trouble" && jobs[2].softDelay?.isNetwork == true)
         // All but the delayed and the blocked one run.
-        let worker = try await store.register()
+        let queue = jobs[0].queue
+        let worker = try await store.register(queue: queue, node: "node")
         let claims = try await store.claim(worker)
         #expect(claims.jobs.map(\.job.name) == ["again", "running", "first"] && claims.nextDue == jobs[4].notBefore)
         #expect(claims.jobs.map(\.job.hasUnknownOutcome) == [false, true, false])
-        let results = claims.jobs.map { AttemptResult($0.ticket, .succeeded, counters: $0.job.counters) }
-        #expect(try await store.finish(results, by: worker) == [.recorded, .recorded, .recorded])
+        #expect(try await store.succeed(claims.jobs, by: worker) == [.recorded, .recorded, .recorded])
         #expect(try await store.claim(worker).jobs.map(\.job.name) == ["blocked"])
-        _ = try await store.push([SQLiteBench.job("new")], limit: nil)
+        try await store.push("new") { $0.queue = queue }
         #expect(try await store.claim(worker).jobs.map(\.job.name) == ["new"])
     }
 }

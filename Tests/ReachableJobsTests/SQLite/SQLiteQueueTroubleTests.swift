@@ -10,15 +10,10 @@ import Testing
 /// A queue whose store fails for some time: it says so once, keeps its results, and runs nothing twice.
 @Suite(.timeLimit(.minutes(2)), .serialized)
 struct SQLiteQueueTroubleTests {
-    private struct Work: JobParameters {
-        static let jobName = "work"
-        var name: String
-    }
-
     /// A queue whose attempts wait for the test.
     private struct RunningQueue {
         let queue: JobQueue
-        let store: WatchedStore
+        let store: WarpedStore
         /// The names of the jobs in the order of their attempts.
         let started = Rendezvous<[String]>([])
         /// The attempts that may end.
@@ -27,13 +22,13 @@ struct SQLiteQueueTroubleTests {
         private let tasks: [Task<Void, any Error>]
 
         init(_ store: SQLiteStore) {
-            self.store = WatchedStore(store: store)
+            self.store = WarpedStore(store)
             let monitor = ReachabilityMonitor(SimulatedNetwork.online())
             // The queue's delays of 1 s and 2 s between its turns pass on the real clock.
             let queue = JobQueue(self.store, bus: RetryBus(monitor, clock: ContinuousClock()))
             self.queue = queue
-            queue.registerJob(parameters: Work.self) { [started, allowed] work, _ in
-                started.change { $0.append(work.name) }
+            queue.registerJob(parameters: Send.self) { [started, allowed] send, _ in
+                started.change { $0.append(send.text) }
                 let count = started.value.count
                 try await allowed.wait { $0 >= count }
             }
@@ -55,7 +50,22 @@ struct SQLiteQueueTroubleTests {
             ]
         }
 
-        func push(_ name: String) async throws { try await queue.push(Work(name: name)) }
+        /// Ends an attempt while the store fails: the failure is reported once, and the result kept.
+        func keepsResults(of code: JobStoreError.Code, from begin: () throws -> Void, until end: () throws -> Void) async throws {
+            try await queue.push(Send("a"))
+            try await started.wait { $0 == ["a"] }
+            try begin()
+            allowed.change { $0 = 1 }
+            try await store.failures.wait { $0.count >= 2 }
+            #expect(Set(store.failures.value) == [code])
+            #expect(events.value == ["fails: \(code.rawValue)"])
+            #expect(try await queue.states == [.running])
+            try end()
+            try await events.wait { $0.count == 3 }
+            #expect(events.value == ["fails: \(code.rawValue)", "succeeded", "works"])
+            #expect(try await queue.states == [.succeeded])
+            #expect(try await queue.jobs().map(\.counters.started) == [1])
+        }
 
         func end() async throws {
             await queue.shutdown()
@@ -77,21 +87,14 @@ struct SQLiteQueueTroubleTests {
             sys.stdin.readline(); db.execute("BEGIN IMMEDIATE"); print(flush=True)
             sys.stdin.readline(); db.execute("ROLLBACK"); print(flush=True)
             """, pool.path)
-        try await queue.push("a")
-        try await queue.started.wait { $0 == ["a"] }
-        stranger.go()
-        stranger.waitForLine()
-        queue.allowed.change { $0 = 1 }
-        try await queue.store.failures.wait { $0.count >= 2 }
-        #expect(Set(queue.store.failures.value) == [.busy])
-        #expect(queue.events.value == ["fails: busy"])
-        #expect(try await queue.queue.jobs().map(\.state) == [.running])
-        stranger.go()
-        try await queue.events.wait { $0.count == 3 }
-        #expect(queue.events.value == ["fails: busy", "succeeded", "works"])
-        #expect(try await queue.queue.jobs().map(\.state) == [.succeeded])
+        try await queue.keepsResults(
+            of: .busy,
+            from: {
+                stranger.go()
+                stranger.waitForLine()
+            }, until: { stranger.go() })
         queue.allowed.change { $0 = 2 }
-        try await queue.push("b")
+        try await queue.queue.push(Send("b"))
         try await queue.events.wait { $0.count == 4 }
         #expect(queue.started.value == ["a", "b"])
         #expect(try await queue.queue.jobs().map(\.counters.started) == [1, 1])
@@ -104,20 +107,7 @@ struct SQLiteQueueTroubleTests {
         let disk = try SmallDisk()
         defer { disk.unmount() }
         let queue = RunningQueue(try SQLiteStore(path: disk.path + "/jobs.db", machine: TestMachine().machine))
-        try await queue.push("a")
-        try await queue.started.wait { $0 == ["a"] }
-        try disk.fill()
-        queue.allowed.change { $0 = 1 }
-        try await queue.store.failures.wait { $0.count >= 2 }
-        #expect(Set(queue.store.failures.value) == [.diskFull])
-        #expect(queue.events.value == ["fails: diskFull"])
-        #expect(try await queue.queue.jobs().map(\.state) == [.running])
-        try disk.clear()
-        try await queue.events.wait { $0.count == 3 }
-        #expect(queue.events.value == ["fails: diskFull", "succeeded", "works"])
-        let jobs = try await queue.queue.jobs()
-        #expect(jobs.map(\.state) == [.succeeded] && jobs.map(\.counters.started) == [1])
-        #expect(queue.started.value == ["a"])
+        try await queue.keepsResults(of: .diskFull, from: { try disk.fill() }, until: { try disk.clear() })
         try await queue.end()
     }
 }

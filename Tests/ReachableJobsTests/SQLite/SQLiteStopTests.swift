@@ -26,8 +26,7 @@ struct SQLiteStopTests {
     }
 
     private func push(_ name: String) async throws {
-        let job = NewJob(queue: "default", kind: "effect", payload: Data(#"{"name":"\#(name)"}"#.utf8))
-        _ = try await store.push([job], limit: nil)
+        _ = try await store.push([.effect(name)], limit: nil)
     }
 
     /// Stops a worker while it cannot have the database locked: nothing else could write.
@@ -52,7 +51,7 @@ struct SQLiteStopTests {
             try stop(first)
             let second = try worker("ahead=31")
             #expect(second.readLine() == "a")
-            try await waitForJobs(of: store) { $0.map(\.state) == [.succeeded] }
+            try await store.waitForJobs { $0.map(\.state) == [.succeeded] }
             second.kill()
             let before = try await store.find(JobFilter())
             first.resume()
@@ -67,7 +66,7 @@ struct SQLiteStopTests {
             try await push("b")
             #expect(first.readLine() == "begins b")
             first.go()
-            try await waitForJobs(of: store) { $0.map(\.state) == [.succeeded, .succeeded] }
+            try await store.waitForJobs { $0.map(\.state) == [.succeeded, .succeeded] }
             #expect(try effects == ["a", "a", "b"])
             #expect(try await store.find(JobFilter()).map(\.counters.crashes) == [0, 0])
             first.kill()
@@ -89,7 +88,7 @@ struct SQLiteStopTests {
             let time = ContinuousClock.now - start
             #expect(time < .seconds(5))
             print("the end of a process was noticed after \(time)")
-            try await waitForJobs(of: store) { $0.map(\.state) == [.succeeded] }
+            try await store.waitForJobs { $0.map(\.state) == [.succeeded] }
             #expect(try await store.find(JobFilter()).map(\.counters.crashes) == [1])
             second.kill()
         }
@@ -105,12 +104,12 @@ struct SQLiteStopTests {
             // It claims all that is free.
             try await push("b")
             #expect(second.readLine() == "b")
-            try await waitForJobs(of: store) { $0.map(\.state) == [.running, .succeeded] }
+            try await store.waitForJobs { $0.map(\.state) == [.running, .succeeded] }
             second.kill()
             first.resume()
             first.go()
             #expect(first.readLine() == "a")
-            try await waitForJobs(of: store) { $0.map(\.state) == [.succeeded, .succeeded] }
+            try await store.waitForJobs { $0.map(\.state) == [.succeeded, .succeeded] }
             first.kill()
             #expect(first.readLine() == nil)
             #expect(try effects == ["b", "a"])

@@ -9,26 +9,26 @@ import Testing
 struct SQLiteTroubleTests {
     @Test func anotherProcessThatKeepsTheLockIsReported() async throws {
         let bench = try SQLiteBench()
-        try await bench.push("before")
+        try await bench.store.push("before")
         let stranger = try Stranger(
             """
             db = sqlite3.connect(sys.argv[1], isolation_level=None)
             db.execute("BEGIN IMMEDIATE"); print(flush=True); sys.stdin.readline()
             """, bench.store.path)
         let start = ContinuousClock.now
-        #expect(await storeError { try await bench.push("refused") }?.code == .busy)
+        #expect(await storeError { try await bench.store.push("refused") }?.code == .busy)
         #expect(ContinuousClock.now - start > .seconds(4))
-        #expect(try await bench.names() == ["before"])
+        #expect(try await bench.store.names() == ["before"])
         stranger.go()
         stranger.wait()
-        try await bench.push("after")
-        #expect(try await bench.names() == ["before", "after"])
+        try await bench.store.push("after")
+        #expect(try await bench.store.names() == ["before", "after"])
     }
 
     @Test func aDamagedPageIsReportedAndItsRepairNoticed() async throws {
         let bench = try SQLiteBench()
         let worker = try await bench.store.register()
-        for number in 0..<200 { try await bench.push("job \(number) " + String(repeating: "x", count: 1000)) }
+        for number in 0..<200 { try await bench.store.push("job \(number) " + String(repeating: "x", count: 1000)) }
         let other = try DatabaseQueue(path: bench.store.path)
         try await other.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
         let page = try await other.read { db in
@@ -52,10 +52,10 @@ struct SQLiteTroubleTests {
 
     @Test(arguments: ["state = 9", "priority = 9", "id = 'x'"]) func rowThatCannotBeReadIsReported(change: String) async throws {
         let bench = try SQLiteBench()
-        try await bench.push("a")
+        try await bench.store.push("a")
         let other = try DatabaseQueue(path: bench.store.path)
         try await other.write { try $0.execute(sql: "UPDATE reachable_jobs SET \(change)") }
-        #expect(await storeError { _ = try await bench.names() }?.code == .corrupt)
+        #expect(await storeError { _ = try await bench.store.names() }?.code == .corrupt)
     }
 
     @Test(.enabled(if: SmallDisk.mayMount)) func aFullDiskIsReportedAndLosesNothing() async throws {
@@ -65,13 +65,13 @@ struct SQLiteTroubleTests {
         var pushed: [DurableJobID] = []
         var error: JobStoreError?
         while error == nil, pushed.count < 1000 {
-            let job = SQLiteBench.job(String(repeating: "x", count: 10_000))
+            let job = NewJob.named(String(repeating: "x", count: 10_000))
             error = await storeError { pushed.append(try await store.push([job], limit: nil)[0].id) }
         }
         #expect(error?.code == .diskFull)
         #expect(try await store.find(JobFilter()).map(\.id) == pushed)
         try disk.remount(0, "size=8m")
-        pushed.append(try await store.push([SQLiteBench.job("more room")], limit: nil)[0].id)
+        pushed.append(try await store.push([.named("more room")], limit: nil)[0].id)
         #expect(try await store.find(JobFilter()).map(\.id) == pushed)
     }
 
@@ -84,7 +84,7 @@ struct SQLiteTroubleTests {
         #expect(await storeError { _ = try SQLiteStore(path: file) }?.code == .readOnly)
         #expect(await storeError { _ = try SQLiteStore(path: disk.path + "/other.db") }?.code == .readOnly)
         try disk.remount()
-        _ = try await SQLiteStore(path: file).push([SQLiteBench.job("a")], limit: nil)
+        _ = try await SQLiteStore(path: file).push([.named("a")], limit: nil)
     }
 }
 #endif

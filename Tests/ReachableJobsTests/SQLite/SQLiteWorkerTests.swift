@@ -9,7 +9,7 @@ import Testing
 struct SQLiteWorkerTests {
     /// A job that a worker has claimed and started.
     private func claimed(_ bench: SQLiteBench) async throws -> (WorkerID, Claims.Claimed) {
-        try await bench.push("a")
+        try await bench.store.push("a")
         let worker = try await bench.store.register()
         let job = try #require(try await bench.store.claim(worker).jobs.first)
         #expect(try await bench.store.start([job.ticket], by: worker) == [true])
@@ -51,7 +51,7 @@ struct SQLiteWorkerTests {
     @Test func aStoreThatIsGoneHasEnded() async throws {
         let bench = try SQLiteBench()
         var peer: SQLiteStore? = try bench.peer()
-        try await bench.push("a")
+        try await bench.store.push("a")
         let lost = try #require(try await peer?.register())
         _ = try await peer?.claim(lost)
         let worker = try await bench.store.register()
@@ -63,20 +63,6 @@ struct SQLiteWorkerTests {
         #expect(try await bench.store.claim(worker).jobs.map(\.job.counters.crashes) == [0])
     }
 
-    @Test func aStoppedProcessLosesItsJobsWithoutACrash() async throws {
-        let bench = try SQLiteBench()
-        let (worker, old) = try await claimed(bench)
-        let peer = try bench.peer()
-        bench.machine.pass(.seconds(31))
-        let other = try await peer.register()
-        let new = try #require(try await peer.claim(other).jobs.first)
-        #expect(new.job.counters.crashes == 0)
-        #expect(new.claim > old.claim)
-        let late = AttemptResult(old.ticket, .succeeded, counters: old.job.counters)
-        #expect(try await bench.store.finish([late], by: worker) == [.refused])
-        #expect(await storeError { _ = try await bench.store.extend(worker) }?.code == .unknownWorker)
-    }
-
     @Test func suspensionAndClockStepsEndNoLease() async throws {
         let bench = try SQLiteBench()
         let (worker, job) = try await claimed(bench)
@@ -85,22 +71,12 @@ struct SQLiteWorkerTests {
         let peer = try bench.peer()
         let other = try await peer.register()
         #expect(try await peer.claim(other).jobs.isEmpty)
-        let result = AttemptResult(job.ticket, .succeeded, counters: job.job.counters)
-        #expect(try await bench.store.finish([result], by: worker) == [.recorded])
-    }
-
-    @Test func aRebootFreesAllJobsWithoutACrash() async throws {
-        let bench = try SQLiteBench()
-        _ = try await claimed(bench)
-        bench.machine.reboot()
-        let peer = try bench.peer()
-        let other = try await peer.register()
-        #expect(try await peer.claim(other).jobs.map(\.job.counters.crashes) == [0])
+        #expect(try await bench.store.succeed([job], by: worker) == [.recorded])
     }
 
     @Test func aBoardThatLearnsTheTimeExpiresNothing() async throws {
         let bench = try SQLiteBench()
-        try await bench.push("a") { $0.delay = .seconds(3600) }
+        try await bench.store.push("a") { $0.delay = .seconds(3600) }
         bench.machine.reboot()
         bench.machine.setWall(5_000_000_000)
         let worker = try await bench.store.register()
@@ -118,7 +94,7 @@ struct SQLiteWorkerTests {
         let bench = try SQLiteBench()
         let worker = try await bench.store.register()
         for start in stride(from: 0, to: 10_000, by: 1000) {
-            let jobs = (start..<start + 1000).map { number in SQLiteBench.job("") { $0.destination = "host \(number)" } }
+            let jobs = (start..<start + 1000).map { number in NewJob.named("") { $0.destination = "host \(number)" } }
             _ = try await bench.store.push(jobs, limit: nil)
         }
         for outcome in [AttemptResult.Outcome.again(soft: .seconds(1), isNetwork: true, hard: nil), .succeeded] {
@@ -144,8 +120,7 @@ struct SQLiteWorkerTests {
         let (worker, job) = try await claimed(bench)
         bench.machine.pass(.seconds(40))
         _ = try await bench.store.extend(worker)
-        let result = AttemptResult(job.ticket, .succeeded, counters: job.job.counters)
-        #expect(try await bench.store.finish([result], by: worker) == [.recorded])
+        #expect(try await bench.store.succeed([job], by: worker) == [.recorded])
         bench.machine.pass(.seconds(40))
         // Nothing is there to claim, and the claim itself is valid.
         #expect(try await bench.store.claim(worker).jobs.isEmpty)
@@ -153,35 +128,6 @@ struct SQLiteWorkerTests {
         let peer = try bench.peer()
         _ = try await peer.claim(try await peer.register())
         #expect(await storeError { _ = try await bench.store.extend(worker) }?.code == .unknownWorker)
-    }
-
-    @Test func nodeLeavesJobsAloneWhoseNetworkFailed() async throws {
-        let bench = try SQLiteBench()
-        try await bench.push("a")
-        // One name begins with the other.
-        let first = try await bench.store.register(queue: "queue", node: "node")
-        let second = try await bench.store.register(queue: "queue", node: "node 2")
-        let start = bench.store.nodeTime
-        let job = try #require(try await bench.store.claim(first).jobs.first)
-        var counters = job.job.counters
-        counters.networkFailures = 1
-        let failure = AttemptResult(job.ticket, .again(soft: .seconds(20), isNetwork: true, hard: nil), counters: counters)
-        #expect(try await bench.store.finish([failure], by: first) == [.recorded])
-        let own = try await bench.store.claim(first)
-        #expect(own.jobs.isEmpty && !own.hasMore && own.nextDue == own.now.advanced(by: .seconds(20)))
-        let other = try await bench.store.claim(second)
-        #expect(other.jobs.isEmpty && other.nextDue == other.now.advanced(by: .milliseconds(500)))
-        bench.machine.pass(.milliseconds(500))
-        #expect(try await bench.store.claim(first).jobs.isEmpty)
-        let taken = try #require(try await bench.store.claim(second).jobs.first)
-        try await bench.store.giveBack([taken.ticket], by: second)
-        // An edge of the scope after the failure.
-        let again = try #require(try await bench.store.claim(first, edge: start + 1).jobs.first)
-        try await bench.store.giveBack([again.ticket], by: first)
-        // After another boot its failure says nothing.
-        bench.machine.endBoot()
-        let rebooted = try await bench.store.register(queue: "queue", node: "node")
-        #expect(try await bench.store.claim(rebooted).jobs.count == 1)
     }
 }
 #endif

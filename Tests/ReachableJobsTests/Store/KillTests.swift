@@ -42,7 +42,7 @@ struct KillTests {
             for _ in 0..<workers { running.append(try ProbeWorker(place, effects, output: output)) }
             var (pushed, read) = (0, 0)
             for _ in 0..<Self.kills {
-                let new = (0..<20).map { Self.job(pushed + $0) }
+                let new = (0..<20).map { NewJob.effect("\(pushed + $0)") }
                 pushed += new.count
                 _ = try await store.push(new, limit: nil)
                 // Each job gives a line at least: this many will come, whichever worker prints them.
@@ -57,17 +57,12 @@ struct KillTests {
             let rest = Task(executorPreference: ThreadPerJobExecutor()) { [worker = running[0]] in
                 while worker.readLine() != nil {}
             }
-            var hints = store.changes().makeAsyncIterator()
-            while try await store.count(queue: "default").contains(where: { !$0.state.isFinal }) { await hints.next() }
+            try await store.waitForJobs { $0.allSatisfy { $0.state.isFinal } }
             for worker in running { worker.kill() }
             try output.fileHandleForWriting.close()
             await rest.value
             try check(try await store.find(JobFilter()), pushed, effects, "\(type(of: store)), \(workers) workers, seed \(seed)")
         }
-    }
-
-    private static func job(_ number: Int) -> NewJob {
-        NewJob(queue: "default", kind: "effect", payload: Data(#"{"name":"\#(number)"}"#.utf8))
     }
 
     private func check(_ jobs: [DurableJob], _ pushed: Int, _ effects: String, _ setting: String) throws {

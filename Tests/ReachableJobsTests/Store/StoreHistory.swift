@@ -331,7 +331,8 @@ struct StoreHistory {
             if choice == 1 { try await subject.crash(worker.found) } else { try await store.unregister(worker.found) }
             oracle.end(worker.wanted, choice == 1 ? .crashed : .unregistered)
         } else {
-            let (queue, node) = (chance(80) ? "q" : "other", chance(70) ? "n" : "m")
+            // One name of a node begins with the other.
+            let (queue, node) = (chance(80) ? "q" : "other", chance(70) ? "n" : "n 2")
             let id = try await store.register(queue: queue, node: node)
             if workers.contains(where: { $0.found == id }) { return "\(id) was given twice" }
             workers.append((id, oracle.register(queue: queue, node: node)))
@@ -344,7 +345,9 @@ struct StoreHistory {
         guard let worker = workers.randomElement(using: &generator) else { return nil }
         calls.append("extend \(worker.wanted)")
         let (found, wanted) = (try await store.extend(worker.found), oracle.extend(worker.wanted))
+        let seen = try await store.status(of: worker.found)
         return compare(found.cancelled.map(\.id), wanted?.cancelled.map(\.id), "extend")
+            ?? compare(seen.cancelled.map(\.id), wanted?.cancelled.map(\.id), "status")
     }
 
     private mutating func prune() async throws -> String? {
@@ -383,9 +386,4 @@ struct StoreHistory {
     private mutating func anyJob() -> DurableJobID {
         oracle.find(JobFilter()).randomElement(using: &generator)?.id ?? DurableJobID()
     }
-}
-
-extension DurableJob {
-    /// The payload of a test's job.
-    var name: String { String(decoding: payload, as: UTF8.self) }
 }

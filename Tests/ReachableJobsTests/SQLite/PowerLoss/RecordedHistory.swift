@@ -152,7 +152,7 @@ struct RecordedHistory {
         var jobs: [NewJob] = []
         for _ in 0..<Int.random(in: 1...3, using: &generator) {
             let size = Int.random(in: 0...1, using: &generator) * Int.random(in: 0...9000, using: &generator)
-            var job = SQLiteBench.job("\(pushed.count + jobs.count) " + String(repeating: "x", count: size))
+            var job = NewJob.named("\(pushed.count + jobs.count) " + String(repeating: "x", count: size))
             switch Int.random(in: 0..<8, using: &generator) {
             case 0: job.serialKey = "serial"
             case 1: job.unique = .replace("unique")

@@ -196,12 +196,11 @@ struct DiskImage {
             }
         }
         if let first = claims.jobs.first {
-            let result = AttemptResult(first.ticket, .succeeded, counters: first.job.counters)
-            guard try await store.finish([result], by: worker) == [.recorded] else {
+            guard try await store.succeed([first], by: worker) == [.recorded] else {
                 return Problem(kind: .stuck, text: "a result is refused")
             }
         }
-        let id = try await store.push([SQLiteBench.job("new")], limit: nil)[0].id
+        let id = try await store.push("new")
         let last = try await store.find(JobFilter()).last
         return last?.id == id ? nil : Problem(kind: .stuck, text: "a new job is not behind all others")
     }
