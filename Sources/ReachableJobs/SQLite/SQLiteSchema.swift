@@ -18,7 +18,8 @@ enum SQLiteSchema {
         if let stored = try storedVersion(db) {
             try check(stored)
             for step in migrations.dropFirst(max(0, stored - 1)) { try db.execute(sql: step) }
-            return try db.change("UPDATE main.reachable_meta SET schema = ?1 WHERE schema < ?1", migrations.count + 1)
+            try db.change("UPDATE main.reachable_meta SET schema = ?1 WHERE schema < ?1", migrations.count + 1)
+            return
         }
         try db.execute(sql: tables + indexes)
         let clock = StoreClock(machine.reading())

@@ -37,7 +37,7 @@ struct ExploredQueue: ExplorableWorld {
     private var budget: DisturbanceBudget<Disturbance>
 
     init(_ setting: Setting) throws {
-        world = QueueWorld(workers: setting.workers, seed: 1, hasTrail: false, places: setting.places)
+        world = QueueWorld(workers: setting.workers, seed: 1, places: setting.places)
         budget = DisturbanceBudget(setting.disturbances, most: setting.most)
         for job in setting.jobs {
             try world.push(serialKey: job.key, crashes: job.crashes, isRepeatable: setting.isRepeatable)
@@ -116,7 +116,7 @@ extension ExploredQueue.Disturbance {
         case .suspend: self = .suspension
         case .stepClock: self = .clock
         case .pass where world.isBusy: self = .lateness
-        case .endBatch, .advance, .setOpen, .setStopped, .restart, .pass: return nil
+        case .endBatch, .advance, .setOpen, .setStopped, .restart, .pass, .wait: return nil
         }
     }
 }

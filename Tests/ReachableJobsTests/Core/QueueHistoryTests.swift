@@ -12,48 +12,59 @@ import Testing
         // Every third history has a bus with one place.
         var world = QueueWorld(workers: 2, seed: seed, places: seed % 3 == 2 ? 1 : .max)
         var generator = SplitMix64(seed: seed &* 0x9e37_79b9)
+        var trail: [String] = []
         do {
             for number in 0..<2 { try world.begin(number) }
-            for _ in 0..<steps { try step(&world, &generator) }
+            for _ in 0..<steps {
+                if world.ids.count < 3, Int.random(in: 0..<12, using: &generator) == 0 {
+                    trail.append("push")
+                    try push(&world, &generator)
+                } else if let step = step(world, &generator) {
+                    trail.append("\(step)")
+                    try world.play(step)
+                }
+            }
             try world.finish()
         } catch {
-            let trail = world.trail.prefix { $0 != QueueWorld.finalSteps }.suffix(60).joined(separator: ", ")
-            throw QueueWorld.Broken(description: "seed \(seed): \(error); after: \(trail)")
+            throw QueueWorld.Broken(
+                description: "seed \(seed): \(error); after: \(trail.suffix(60).joined(separator: ", "))")
         }
         return world
     }
 
-    private func step(_ world: inout QueueWorld, _ generator: inout SplitMix64) throws {
+    private func push(_ world: inout QueueWorld, _ generator: inout SplitMix64) throws {
+        let keys: [String?] = ["a", "a", nil]
+        let uniques: [JobQueue.Unique?] = [nil, nil, .keep("u"), .replace("u"), .append("u")]
+        let key = keys.randomElement(using: &generator) ?? nil
+        let unique = uniques.randomElement(using: &generator) ?? nil
+        let crashes = [0, 0, 0, 2, 3].randomElement(using: &generator) ?? 0
+        // A failure would stop the jobs behind it.
+        let isRepeatable = key != nil || Bool.random(using: &generator)
+        try world.push(serialKey: key, unique: unique, crashes: isRepeatable ? crashes : 0, isRepeatable: isRepeatable)
+    }
+
+    private func step(_ world: QueueWorld, _ generator: inout SplitMix64) -> QueueWorld.Step? {
         let worker = Int.random(in: 0..<2, using: &generator)
-        switch Int.random(in: 0..<100, using: &generator) {
-        case 0..<8 where world.ids.count < 3:
-            let keys: [String?] = ["a", "a", nil]
-            let uniques: [JobQueue.Unique?] = [nil, nil, .keep("u"), .replace("u"), .append("u")]
-            let key = keys.randomElement(using: &generator) ?? nil
-            let unique = uniques.randomElement(using: &generator) ?? nil
-            let crashes = [0, 0, 0, 2, 3].randomElement(using: &generator) ?? 0
-            // A failure would stop the jobs behind it.
-            let isRepeatable = key != nil || Bool.random(using: &generator)
-            try world.push(serialKey: key, unique: unique, crashes: isRepeatable ? crashes : 0, isRepeatable: isRepeatable)
-        case 8..<48: try world.endBatch(of: worker)
-        case 48..<54: try world.endBatch(of: worker, failingAfter: Int.random(in: 0..<4, using: &generator))
-        case 54..<78:
+        switch Int.random(in: 0..<92, using: &generator) {
+        case 0..<6: return .failBatch(worker, after: Int.random(in: 0..<4, using: &generator))
+        case 6..<30:
             let tickets = world.workers[worker].tasks.keys.sorted { $0.claim < $1.claim }
-            guard let ticket = tickets.randomElement(using: &generator) else { return }
-            try world.step(ticket, of: worker, succeeds: Bool.random(using: &generator))
-        case 78..<82: try world.setOpen(false, of: worker)
-        case 82..<87: try world.setOpen(true, of: worker)
-        case 87, 90: try world.advance(by: [1, 5, 12].randomElement(using: &generator) ?? 1)
-        case 91: try world.suspend(for: 25)
-        case 92: try world.advance(by: 31)
-        case 93, 94: try world.crash(worker)
-        case 95: try world.crash(worker, reboots: true)
-        case 96: try world.setStopped(true, of: worker)
-        case 97: try world.setStopped(false, of: worker)
-        case 88: try world.shutDown(worker, drain: [0, 3].randomElement(using: &generator) ?? 0)
-        case 89: world.stepClock(by: [-1_000_000_000, 1_000_000_000].randomElement(using: &generator) ?? 0)
-        case 98 where !world.ids.isEmpty: try world.cancel(Int.random(in: 0..<world.ids.count, using: &generator))
-        default: try world.endBatch(of: worker)
+            guard let ticket = tickets.randomElement(using: &generator), let job = world.ids.firstIndex(of: ticket.id)
+            else { return nil }
+            return .advance(worker, job: job, claim: ticket.claim, succeeds: Bool.random(using: &generator))
+        case 30..<34: return .setOpen(worker, false)
+        case 34..<39: return .setOpen(worker, true)
+        case 39, 40: return .wait([1, 5, 12].randomElement(using: &generator) ?? 1)
+        case 41: return .suspend(25)
+        case 42: return .wait(31)
+        case 43, 44: return .crash(worker)
+        case 45: return .reboot
+        case 46: return .setStopped(worker, true)
+        case 47: return .setStopped(worker, false)
+        case 48: return .shutDown(worker, drain: [0, 3].randomElement(using: &generator) ?? 0)
+        case 49: return .stepClock([-1_000_000_000, 1_000_000_000].randomElement(using: &generator) ?? 0)
+        case 50 where !world.ids.isEmpty: return .cancel(Int.random(in: 0..<world.ids.count, using: &generator))
+        default: return .endBatch(worker)
         }
     }
 

@@ -60,7 +60,6 @@ extension QueueWorld {
 
     /// Lets everything go well until nothing more happens.
     mutating func finish() throws {
-        note(Self.finalSteps)
         var left = 2000
         while left > 0, let step = try stepTowardsTheEnd() {
             try play(step)

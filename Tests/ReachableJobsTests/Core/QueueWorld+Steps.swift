@@ -19,6 +19,7 @@ extension QueueWorld {
         case shutDown(Int, drain: Int64)
         /// Time passes to the next moment.
         case pass
+        case wait(Int64)
         case suspend(Int64)
         case stepClock(Int64)
 
@@ -36,6 +37,7 @@ extension QueueWorld {
             case .cancel(let job): "job \(job) is cancelled"
             case .shutDown(let number, let drain): "worker \(number) shuts down within \(drain) s"
             case .pass: "time passes to the next event"
+            case .wait(let seconds): "\(seconds) s pass"
             case .suspend(let seconds): "the machine is suspended for \(seconds) s"
             case .stepClock(let seconds): "the wall clock is set \(seconds) s ahead"
             }
@@ -55,6 +57,7 @@ extension QueueWorld {
         case .cancel(let number): try cancel(number)
         case .shutDown(let number, let drain): try shutDown(number, drain: drain)
         case .pass: try nextMoment.map { try advance(to: $0) }
+        case .wait(let seconds): try advance(by: seconds)
         case .suspend(let seconds): try suspend(for: seconds)
         case .stepClock(let seconds): stepClock(by: seconds)
         }

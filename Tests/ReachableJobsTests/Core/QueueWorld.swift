@@ -48,8 +48,6 @@ struct QueueWorld {
         var backlogs: Set<QueueCore.Gate> = []
     }
 
-    /// The note after which only the steps of ``finish()`` follow.
-    static let finalSteps = "everything goes well"
     private(set) var store = MemoryStoreState()
     /// The claims whose attempts were allowed to start.
     private(set) var started: [JobTicket: WorkerID] = [:]
@@ -77,15 +75,11 @@ struct QueueWorld {
     private(set) var cancelled: Set<DurableJobID> = []
     private var generator: SplitMix64
     private(set) var overlaps = 0
-    private(set) var trail: [String] = []
-
-    private let hasTrail: Bool
     /// The most attempts that run on the bus of each worker.
     let places: Int
 
-    /// - Parameter hasTrail: Whether steps are written down; an exploration knows them.
-    init(workers count: Int, seed: UInt64, hasTrail: Bool = true, places: Int = .max) {
-        (self.hasTrail, self.places) = (hasTrail, places)
+    init(workers count: Int, seed: UInt64, places: Int = .max) {
+        self.places = places
         generator = SplitMix64(seed: seed)
         for _ in 0..<count { workers.append(Worker(core: Self.core())) }
     }
@@ -117,8 +111,6 @@ struct QueueWorld {
             date: reading.date)
     }
 
-    mutating func note(_ text: String) { if hasTrail { trail.append(text) } }
-
     func job(_ id: DurableJobID) -> DurableJob? {
         store.find(JobFilter(ids: [id])).first
     }
@@ -130,12 +122,11 @@ struct QueueWorld {
 
     /// Adds a job, which may have crashed before.
     mutating func push(
-        serialKey: String? = nil, unique: JobQueue.Unique? = nil, priority: JobPriority = .normal, crashes: Int = 0,
-        isRepeatable: Bool = true
+        serialKey: String? = nil, unique: JobQueue.Unique? = nil, crashes: Int = 0, isRepeatable: Bool = true
     ) throws {
         var job = NewJob(queue: "default", kind: "kind", payload: Data())
         job.id = DurableJobID(milliseconds: UInt64(ids.count), using: &generator)
-        (job.serialKey, job.unique, job.priority, job.isRepeatable) = (serialKey, unique, priority, isRepeatable)
+        (job.serialKey, job.unique, job.isRepeatable) = (serialKey, unique, isRepeatable)
         touchStore()
         let receipt = try store.push([job], limit: nil)[0]
         if receipt.id == job.id { ids.append(job.id) }
@@ -144,7 +135,6 @@ struct QueueWorld {
             store.entries[index].job.counters.started = crashes
             self.crashes[receipt.id] = crashes
         }
-        note("push \(ids.count - 1)")
         try hint()
     }
 
@@ -152,7 +142,6 @@ struct QueueWorld {
         touchStore()
         let outcome = store.cancel(ids[number])
         if outcome == .cancelled { cancelled.insert(ids[number]) }
-        note("cancel \(number): \(outcome)")
         try hint()
     }
 
@@ -181,9 +170,7 @@ struct QueueWorld {
         do throws(JobStoreError) {
             try run(batch, parts ?? .max, &reply)
             if let id = reply.worker { workers[number].id = id }
-            note("batch of \(number)\(reply.claims.map { " claims \($0.jobs.count)" } ?? "")")
         } catch {
-            note("batch of \(number) fails: \(error.code.rawValue)")
             reply.error = error
         }
         // A replacement can bring an earlier job its key between its claim and its start.
@@ -293,19 +280,16 @@ struct QueueWorld {
         guard workers[number].isOpen != isOpen, !workers[number].isStopped else { return }
         workers[number].isOpen = isOpen
         if isOpen, !workers[number].followed.isEmpty { workers[number].edge = store.now }
-        note("\(number) is \(isOpen ? "open" : "closed")")
         for kindScope in workers[number].followed { try send(.conditions(kindScope, isOpen: isOpen, isEdge: isOpen), to: number) }
     }
 
     /// Suspends the machine, and resumes it.
     mutating func suspend(for seconds: Int64) throws {
         suspended += seconds * Self.second
-        note("suspended")
         try advance(by: seconds)
     }
 
     mutating func advance(by seconds: Int64) throws {
-        note("\(seconds) s pass")
         try advance(to: now + seconds * Self.second)
     }
 
@@ -326,7 +310,6 @@ struct QueueWorld {
     /// Kills a worker's process, and starts another one.
     mutating func crash(_ number: Int, reboots: Bool = false) throws {
         touchStore()
-        note(reboots ? "reboot" : "crash of \(number)")
         if reboots {
             now += Self.bootTime * Self.second
             (boots, bootBegan) = (boots + 1, now)
@@ -348,7 +331,6 @@ struct QueueWorld {
     /// Ends a worker after its running attempts, which it cancels after a time.
     mutating func shutDown(_ number: Int, drain: Int64) throws {
         guard !workers[number].isStopped, !workers[number].hasEnded else { return }
-        note("\(number) shuts down within \(drain) s")
         workers[number].isShuttingDown = true
         try send(.shutDown(drainEnd: BusTime(nanoseconds: now + drain * Self.second)), to: number)
     }
@@ -357,7 +339,6 @@ struct QueueWorld {
     mutating func stepClock(by seconds: Int64) {
         // Nanoseconds since 1970 have 64 bits.
         clockError = min(max(clockError + seconds, -3_000_000_000), 3_000_000_000)
-        note("the wall clock moves by \(seconds) s")
         touchStore()
     }
 
@@ -365,7 +346,6 @@ struct QueueWorld {
     mutating func setStopped(_ isStopped: Bool, of number: Int) throws {
         guard workers[number].isStopped != isStopped else { return }
         workers[number].isStopped = isStopped
-        note("\(number) \(isStopped ? "stops" : "goes on")")
         if !isStopped, workers[number].hasHint {
             workers[number].hasHint = false
             try send(.hint, to: number)
