@@ -70,8 +70,10 @@ struct StoreHistory {
                 let (found, wanted) = (try await store.explain(jobs.map(\.id)), oracle.explain(jobs.map(\.id)))
                 if let flaw = compare(found.map(renumbered), wanted.map(renumbered)) { return flaw }
             case 1:
-                let (found, wanted) = (try await store.workers(of: nil), oracle.registeredWorkers(of: nil))
-                if let flaw = compare(found.map { renumbered($0) }, wanted.map { renumbered($0) }) { return flaw }
+                for queue in [nil, "other"] {
+                    let (found, wanted) = (try await store.workers(of: queue), oracle.registeredWorkers(of: queue))
+                    if let flaw = compare(found.map { renumbered($0) }, wanted.map { renumbered($0) }) { return flaw }
+                }
             case 2:
                 for queue in ["q", "other"] {
                     let (found, wanted) = (try await store.count(queue: queue), oracle.count(queue: queue))
@@ -206,7 +208,9 @@ struct StoreHistory {
         var named: [(found: Lane.ID, wanted: Lane.ID)] = lanes.filter { _ in chance(80) }.shuffled(using: &generator)
         if chance(5), let first = named.first { named.append(first) }
         let limits = named.map { _ in chance(70) ? Int.max : Int.random(in: 0...2, using: &generator) }
-        let edges = named.map { _ in chance(40) ? Int64.random(in: 0...max(1, store.nodeTime + 1), using: &generator) : .min }
+        // Edges within the time that backoff lasts.
+        let now = store.nodeTime + 1
+        let edges = named.map { _ in chance(40) ? Int64.random(in: max(0, now - 25_000_000_000)...now, using: &generator) : .min }
         let limit = Int.random(in: 0...4, using: &generator)
         func request(_ worker: WorkerID, _ ids: [Lane.ID]) -> ClaimRequest {
             let open = ids.indices.map { ClaimRequest.Open(lane: ids[$0], limit: limits[$0], edge: edges[$0]) }
@@ -328,8 +332,8 @@ struct StoreHistory {
             advance()
             oracle.reboot()
         } else if choice < 4, let worker = workers.randomElement(using: &generator) {
-            if choice == 1 { try await subject.crash(worker.found) } else { try await store.unregister(worker.found) }
-            oracle.end(worker.wanted, choice == 1 ? .crashed : .unregistered)
+            if choice < 3 { try await subject.crash(worker.found) } else { try await store.unregister(worker.found) }
+            oracle.end(worker.wanted, choice < 3 ? .crashed : .unregistered)
         } else {
             // One name of a node begins with the other.
             let (queue, node) = (chance(80) ? "q" : "other", chance(70) ? "n" : "n 2")
