@@ -7,11 +7,13 @@ import Testing
 @testable import ReachableJobs
 
 /// Requests on a real server, which Scripts/postgresql starts.
-// One at a time: the test for leaks counts what the process has.
-@Suite(.timeLimit(.minutes(2)), .serialized, .enabled(if: hasPostgreSQL, "run them with Scripts/postgresql"))
+@Suite(.timeLimit(.minutes(2)), .enabled(if: hasPostgreSQL, "run them with Scripts/postgresql"))
 struct PostgreSQLConnectionTests {
+    private let bench: PostgreSQLBench
+
+    init() async throws { bench = try await PostgreSQLBench.opened() }
+
     @Test func valuesComeBackAsTheyWere() async throws {
-        let bench = try await PostgreSQLBench.opened()
         let large = Data((0..<1 << 20).map { UInt8(truncatingIfNeeded: $0 &* 7) })
         let sql = "SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10"
         let full = try await bench.connection.query(
@@ -40,22 +42,18 @@ struct PostgreSQLConnectionTests {
             ])
         for column in [0, 1, 2, 3, 8, 9] { #expect(empty.isNull(0, column)) }
         #expect(empty.ints(0, 4) == [] && empty.texts(0, 5) == [] && empty.bools(0, 6) == [] && empty.bytesArray(0, 7) == [])
-        try await bench.close()
     }
 
     @Test func identitiesAreUUIDs() async throws {
-        let bench = try await PostgreSQLBench.opened()
         let ids = ["00112233445566778899aabbccddeeff", "ffeeddccbbaa99887766554433221100"].compactMap { DurableJobID($0) }
         let result = try await bench.connection.query("SELECT id, id::text FROM unnest($1) AS id", [.ids(ids)])
         #expect((0..<result.rowCount).map { result.id($0, 0) } == ids)
         #expect(result.text(0, 1) == "00112233-4455-6677-8899-aabbccddeeff")
         #expect(try await bench.connection.query("SELECT $1", [.text("\(ids[0])")]).id(0, 0) == ids[0])
         #expect(try await bench.connection.query("SELECT cardinality($1)", [.ids([])]).int(0, 0) == 0)
-        try await bench.close()
     }
 
     @Test func otherTypesAndPlacesAreNil() async throws {
-        let bench = try await PostgreSQLBench.opened()
         let result = try await bench.connection.query(
             "SELECT 1::int2, 2::int4, 'abc'::text, '\\xff'::bytea, ARRAY[[1,2],[3,4]], ARRAY['x'], 'some text'::text")
         #expect(result.int(0, 0) == 1 && result.int(0, 1) == 2)
@@ -66,22 +64,18 @@ struct PostgreSQLConnectionTests {
         let affected = try await bench.connection.query("SELECT generate_series(1, 3)")
         #expect(affected.affectedRowCount == 3 && affected.rowCount == 3)
         #expect(try await bench.connection.query("").rowCount == 0)
-        try await bench.close()
     }
 
     @Test func textWithNULIsRefused() async throws {
-        let bench = try await PostgreSQLBench.opened()
         for value in [PostgreSQLValue.text("a\0b"), .texts(["a", "\0"])] {
             let failure = await postgreSQLFailure { try await bench.connection.query("SELECT $1", [value]) }
             #expect(failure?.kind == .invalid)
         }
         #expect(await postgreSQLFailure { try await bench.connection.query("SELECT\0") } != nil)
         #expect(await postgreSQLFailure { try await bench.connection.listen("a\0b") } != nil)
-        try await bench.close()
     }
 
     @Test func eachTaskReceivesItsAnswers() async throws {
-        let bench = try await PostgreSQLBench.opened()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for task in 0..<50 {
                 group.addTask {
@@ -94,11 +88,9 @@ struct PostgreSQLConnectionTests {
             }
             try await group.waitForAll()
         }
-        try await bench.close()
     }
 
     @Test func largeRequestsDoNotBlockLargeAnswers() async throws {
-        let bench = try await PostgreSQLBench.opened()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for task in 0..<24 {
                 group.addTask {
@@ -110,11 +102,9 @@ struct PostgreSQLConnectionTests {
             }
             try await group.waitForAll()
         }
-        try await bench.close()
     }
 
     @Test func oneFailureLeavesItsNeighboursAlone() async throws {
-        let bench = try await PostgreSQLBench.opened()
         await withTaskGroup(of: Void.self) { group in
             for index in 0..<300 {
                 group.addTask {
@@ -128,11 +118,9 @@ struct PostgreSQLConnectionTests {
             }
         }
         #expect(bench.ends.value.isEmpty)
-        try await bench.close()
     }
 
     @Test func valuesStayOutOfMessages() async throws {
-        let bench = try await PostgreSQLBench.opened()
         let casts = [
             "SELECT $1::text::int", "SELECT $1::text::jsonb", "SELECT $1::text::bool", "SELECT set_config('work_mem', $1, false)",
         ]
@@ -141,11 +129,9 @@ struct PostgreSQLConnectionTests {
             #expect(failure != nil && failure?.message.contains("private") == false)
         }
         #expect(PostgreSQLFailure.withoutValues("ung\u{fc}ltig: \u{bb}private\u{ab}", "22P02") == "ung\u{fc}ltig: \u{2026}")
-        try await bench.close()
     }
 
     @Test func aFailedCommitIsAFailure() async throws {
-        let bench = try await PostgreSQLBench.opened()
         _ = try await bench.connection.query("CREATE TEMPORARY TABLE late (n int8 UNIQUE DEFERRABLE INITIALLY DEFERRED)")
         async let failing = postgreSQLFailure {
             try await bench.connection.query("INSERT INTO late VALUES ($1), ($1)", [.int(1)])
@@ -154,29 +140,25 @@ struct PostgreSQLConnectionTests {
         #expect(await failing?.kind == .server(sqlstate: "23505"))
         #expect(try await good.affectedRowCount == 1)
         #expect(try await bench.connection.query("SELECT n FROM late").rowCount == 1)
-        try await bench.close()
     }
 
     @Test func staleStatementsArePreparedAgain() async throws {
-        let bench = try await PostgreSQLBench.opened()
         _ = try await bench.connection.query("CREATE TEMPORARY TABLE plan (a int8)")
         #expect(try await bench.connection.query("SELECT * FROM plan").columnCount == 1)
         _ = try await bench.connection.query("ALTER TABLE plan ADD b int8")
         #expect(try await bench.connection.query("SELECT * FROM plan").columnCount == 2)
         _ = try await bench.connection.query("DEALLOCATE ALL")
         #expect(try await bench.connection.query("SELECT * FROM plan").columnCount == 2)
-        try await bench.close()
     }
 
     @Test func settingsApplyToTheSession() async throws {
-        let bench = PostgreSQLBench(settings: [("statement_timeout", "1234ms"), ("reachability.test", "it's")])
-        try await bench.connection.open()
-        let result = try await bench.connection.query(
+        let set = PostgreSQLBench(settings: [("statement_timeout", "1234ms"), ("reachability.test", "it's")])
+        try await set.connection.open()
+        let result = try await set.connection.query(
             """
             SELECT current_setting('statement_timeout'), current_setting('reachability.test'), current_setting('application_name')
             """)
         #expect(result.text(0, 0) == "1234ms" && result.text(0, 1) == "it's" && result.text(0, 2) == "reachability")
-        try await bench.close()
         let wrong = PostgreSQLBench(settings: [("statement_timeout", "nonsense")])
         let failure = await postgreSQLFailure { try await wrong.connection.open() }
         #expect(failure?.kind == .server(sqlstate: "22023"))
@@ -185,17 +167,14 @@ struct PostgreSQLConnectionTests {
     }
 
     @Test func notificationsArriveWhileIdle() async throws {
-        let listener = try await PostgreSQLBench.opened()
         let sender = try await PostgreSQLBench.opened()
         let channel = #"A "channel"; of its own"#
-        try await listener.connection.listen(channel)
+        try await bench.connection.listen(channel)
         for payload in ["1", "two"] {
             _ = try await sender.connection.query("SELECT pg_notify($1, $2)", [.text(channel), .text(payload)])
         }
-        try await listener.notifications.wait { $0.count == 2 }
-        #expect(listener.notifications.value == ["\(channel)=1", "\(channel)=two"])
-        try await listener.close()
-        try await sender.close()
+        try await bench.notifications.wait { $0.count == 2 }
+        #expect(bench.notifications.value == ["\(channel)=1", "\(channel)=two"])
     }
 }
 #endif
