@@ -1,21 +1,9 @@
 package import ReachableJobs
 
-/// A suite that checks a custom `JobStore` against the requirements of the protocol.
+/// A suite that checks a store against the requirements of `JobStore`, each on a new ``Candidate``.
 ///
-/// It needs no testing library. It checks each requirement on a new ``Candidate``:
-///
-/// ```swift
-/// @Test func myStoreMeetsTheRequirements() async throws {
-///     let conformance = JobStoreConformance {
-///         let clock = ManualClock()
-///         return .init(try MyStore(clock: clock), passTime: { clock.advance(by: $0) })
-///     }
-///     try await conformance.check()
-/// }
-/// ```
-///
-/// It reports each violation as a text, and an error that a store throws as a violation, too. The suite waits for hints no longer
-/// than its patience; it waits for all other answers as long as they take. Safe to use from any thread.
+/// It needs no testing library. It reports each violation as a text, and an error that a store throws as a violation, too. It waits
+/// for hints no longer than its patience, and for all other answers as long as they take. Safe to use from any thread.
 package struct JobStoreConformance: Sendable {
     /// A requirement of every store; its check in ``StoreSession`` says which.
     package enum Requirement: String, CaseIterable, Sendable {
@@ -26,8 +14,8 @@ package struct JobStoreConformance: Sendable {
             uniqueAppend, unwantedHolders, uniqueRetries, bytes, uniqueBatches
         case fencing, starts, results, givingBack
         case leases, heartbeats, unregistering, crashes, reboots, listedWorkers
-        case cancellation, cancellationRequests, retries, searches, explanations, explainedQueues, explainedBlockers,
-            explainedHolds, explainedClaims, counts, pruning, pruningHeads, pruningLanes, hints
+        case cancellation, cancellationRequests, retries, searches, explanations, explainedBlockers, counts
+        case pruning, pruningHeads, pruningLanes, hints
     }
 
     /// A violated requirement.
@@ -118,8 +106,7 @@ extension StoreSession {
         .givingBack: checkGivingBack, .leases: checkLeases, .heartbeats: checkHeartbeats, .unregistering: checkUnregistering,
         .crashes: checkCrashes, .reboots: checkReboots, .listedWorkers: checkListedWorkers, .cancellation: checkCancellation,
         .cancellationRequests: checkCancellationRequests, .retries: checkRetries, .searches: checkSearches,
-        .explanations: checkExplanations, .explainedQueues: checkExplainedQueues, .explainedBlockers: checkExplainedBlockers,
-        .explainedHolds: checkExplainedHolds, .explainedClaims: checkExplainedClaims, .counts: checkCounts,
+        .explanations: checkExplanations, .explainedBlockers: checkExplainedBlockers, .counts: checkCounts,
         .pruning: checkPruning, .pruningHeads: checkPruningHeads, .pruningLanes: checkPruningLanes, .hints: checkHints,
     ]
 }

@@ -21,28 +21,25 @@ extension StoreSession {
     /// names those that the worker does not know.
     func checkLanes() async throws {
         let worker = try await register()
-        func new(after last: Lane.ID) async throws -> [Lane] {
-            try await store.claim(ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: last)).newLanes
-        }
-        try expect(try await new(after: 0), is: [], "the lanes of an empty store")
+        try expect(try await newLanes(of: worker), is: [], "the lanes of an empty store")
         try await push("a") { $0.destination = "x" }
         try await push("b") { $0.destination = "x" }
         try await push("c")
-        let first = try await new(after: 0)
+        let first = try await newLanes(of: worker)
         try expect(first.map(\.destination), is: ["x", nil], "the destinations of the lanes")
         let last = first.last?.id ?? 0
         try await push("d") { $0.version = 2 }
         try await push("e") { $0.scope = "192.0.2.1" }
         try await push("f") { $0.kind = "other" }
         try await push("g") { $0.queue = "other" }
-        let later = try await new(after: last)
+        let later = try await newLanes(of: worker, after: last)
         try expect(later.map(\.version), is: [2, 1, 1], "the versions of the new lanes")
         try expect(later.map(\.scope), is: ["internet", "192.0.2.1", "internet"], "the scopes of the new lanes")
         try expect(later.map(\.kind), is: [Self.kind, Self.kind, "other"], "the kinds of the new lanes")
         let numbers = (first + later).map(\.id)
         try expect(
             zip(numbers, numbers.dropFirst()).allSatisfy { $0 < $1 } && numbers[0] > 0, "the numbers \(numbers) do not grow")
-        try expect(try await new(after: later.last?.id ?? 0), is: [], "the lanes behind the last one")
+        try expect(try await newLanes(of: worker, after: later.last?.id ?? 0), is: [], "the lanes behind the last one")
     }
 
     /// Only jobs of the named lanes of the worker's queue are claimed.
@@ -86,20 +83,18 @@ extension StoreSession {
         _ = try await store.push(jobs, limit: nil)
         var workers: [WorkerID] = []
         for _ in 0..<6 { workers.append(try await register()) }
+        let lanes = try await newLanes(of: workers[0])
         let claimed = try await withThrowingTaskGroup(of: [String].self) { group in
             for (number, worker) in workers.enumerated() {
                 let store = number % 2 == 0 ? store : candidate.peer
                 group.addTask {
+                    let open = lanes.map { ClaimRequest.Open(lane: $0.id) }
+                    let request = ClaimRequest(worker: worker, limit: 4, lanes: open, lastKnownLane: open.last?.lane ?? 0)
                     var names: [String] = []
                     while true {
-                        let lanes = (1...3).map { ClaimRequest.Open(lane: $0) }
-                        let claims = try await store.claim(
-                            ClaimRequest(worker: worker, limit: 4, lanes: lanes, lastKnownLane: 0))
-                        // The first lane of a store need not be the first number.
-                        let all = claims.newLanes.map { ClaimRequest.Open(lane: $0.id) }
-                        let more = try await store.claim(ClaimRequest(worker: worker, limit: 4, lanes: all, lastKnownLane: 0))
-                        names += (claims.jobs + more.jobs).map(\.job.name)
-                        if more.jobs.isEmpty { return names }
+                        let jobs = try await store.claim(request).jobs
+                        if jobs.isEmpty { return names }
+                        names += jobs.map(\.job.name)
                     }
                 }
             }

@@ -32,27 +32,6 @@ extension StoreSession {
         try expect(times.allSatisfy { $0 <= now }, "the time \(times) is later than that of a claim after it: \(now)")
     }
 
-    /// `explain` tells if the queue is paused, and how many workers it has whose lease is valid.
-    func checkExplainedQueues() async throws {
-        let id = try await push("a").id
-        let other = try await push("b") { $0.queue = "other" }.id
-        func expectFacts(_ paused: [Bool], _ workers: [Int], _ when: String) async throws {
-            let answers = try await store.explain([id, other])
-            try expect(answers.map { $0?.isPaused }, is: paused, "`isPaused` of two queues \(when)")
-            try expect(answers.map { $0?.workers }, is: workers, "`workers` of two queues \(when)")
-        }
-        try await expectFacts([false, false], [0, 0], "without workers")
-        try await store.setPaused(true, queue: Self.queue)
-        let first = try await register()
-        _ = try await store.register(queue: Self.queue, node: "another node")
-        try await expectFacts([true, false], [2, 0], "while the first is paused and has two workers")
-        try await store.setPaused(false, queue: Self.queue)
-        try await store.unregister(first)
-        try await expectFacts([false, false], [1, 0], "after the first was resumed and one worker has left")
-        try await pass(StoreLease.duration + .seconds(1))
-        try await expectFacts([false, false], [0, 0], "after the end of the last lease")
-    }
-
     /// `explain` names the first job that a blocked one waits for, of each key, with its state.
     func checkExplainedBlockers() async throws {
         let worker = try await register()
@@ -87,42 +66,5 @@ extension StoreSession {
         try expect(
             try await store.explain([early]).map { $0?.blockers }, is: [[blocker(late, .running, .serial)]],
             "`blockers` of a job that was retried while a later one runs")
-    }
-
-    /// `explain` names the end of a server's order for the destination, as long as it holds.
-    func checkExplainedHolds() async throws {
-        let worker = try await register()
-        try await push("first") { $0.destination = "x" }
-        let claimed = try await claimOne(worker)
-        let same = try await push("same") { ($0.destination, $0.kind) = ("x", "other") }.id
-        let free = try await push("free") { $0.destination = "y" }.id
-        let start = try await claim(worker, 0) { _ in false }.now
-        try await finish(claimed, by: worker, .succeeded, hold: .seconds(60))
-        let new = try await push("new") { ($0.destination, $0.version) = ("x", 7) }.id
-        let holds = try await store.explain([same, new, free]).map { $0?.holdUntil }
-        let durations = holds.map { $0.map { start.duration(to: $0) } }
-        try expect(
-            durations[0].map { $0 >= .seconds(60) && $0 < .seconds(70) } ?? false,
-            "`holdUntil` is not the end of the server's order: \(durations)")
-        try expect(holds, is: [holds[0], holds[0], nil], "`holdUntil` of two jobs of the destination and another one")
-        try await pass(.seconds(61), worker)
-        try expect(try await store.explain([same]).map { $0?.holdUntil }, is: [nil], "`holdUntil` after its end")
-    }
-
-    /// `explain` names the worker of a running job, and tells if its attempt has started.
-    func checkExplainedClaims() async throws {
-        let (first, second) = (try await register(), try await register())
-        let ids = [try await push("a").id, try await push("b").id, try await push("c").id]
-        let claimed = [try await claim(first, 1).jobs, try await claim(second, 1).jobs].flatMap(\.self)
-        try expect(claimed.count, is: 2, "the number of jobs that two workers claimed")
-        _ = try await start(claimed[1], by: second)
-        var answers = try await store.explain(ids)
-        try expect(answers.map { $0?.worker }, is: [first, second, nil], "`worker` of two claimed jobs and a waiting one")
-        try expect(answers.map { $0?.isStarted }, is: [false, true, false], "`isStarted`; only the second one has started")
-        try await store.giveBack([claimed[0].ticket], by: first)
-        try await finish(claimed[1], by: second, .succeeded)
-        answers = try await store.explain(ids)
-        try expect(answers.map { $0?.worker }, is: [nil, nil, nil], "`worker` after the ends of the claims")
-        try expect(answers.map { $0?.isStarted }, is: [false, false, false], "`isStarted` after the ends of the claims")
     }
 }

@@ -215,15 +215,12 @@ extension StoreSession {
     func checkPruningLanes() async throws {
         let worker = try await register()
         let all = Retention(succeeded: .zero, failed: .zero)
-        func destinations() async throws -> [String] {
-            let request = ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: 0)
-            return try await store.claim(request).newLanes.map { $0.destination ?? "" }
-        }
+        func destinations() async throws -> [String] { try await newLanes(of: worker).map { $0.destination ?? "" } }
         for number in 0..<50 { try await push("\(number)") { $0.destination = "once \(number)" } }
         try await push("held") { $0.destination = "held" }
         try await push("ended") { $0.destination = "ended" }
         try await push("delayed") { ($0.destination, $0.delay) = ("delayed", .seconds(100_000)) }
-        let lanes = try await store.claim(ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: 0)).newLanes
+        let lanes = try await newLanes(of: worker)
         for job in try await claim(worker).jobs {
             try await finish(job, by: worker, .succeeded, hold: job.job.name == "held" ? .seconds(1000) : nil)
         }

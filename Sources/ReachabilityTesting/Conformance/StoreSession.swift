@@ -82,10 +82,14 @@ final class StoreSession: Sendable {
             let opened = known.filter(isOpen).map { ClaimRequest.Open(lane: $0.id, limit: laneLimit, edge: edge) }
             return ClaimRequest(worker: worker, limit: limit, lanes: opened, lastKnownLane: known.last?.id ?? 0)
         }
-        let new = try await store.claim(request(0)).newLanes
-        known += new
+        known += try await store.claim(request(0)).newLanes
         lanes.withLock { $0[worker] = known }
         return try await store.claim(request(limit))
+    }
+
+    /// Returns the lanes of a worker's queue behind one.
+    func newLanes(of worker: WorkerID, after last: Lane.ID = 0) async throws -> [Lane] {
+        try await store.claim(ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: last)).newLanes
     }
 
     /// Claims; returns the names of the jobs.

@@ -6,7 +6,7 @@ import Testing
 
 @testable import ReachableJobs
 
-/// A store that breaks one requirement.
+/// A store that breaks one requirement. `Tests/Mutants/store.txt` has more of them, as mutants of the memory store.
 struct BrokenStore: Sendable, CustomTestStringConvertible {
     typealias Requirement = JobStoreConformance.Requirement
     typealias Push = ([NewJob], Int?)
@@ -61,11 +61,6 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
         },
         change(.payloadLimit, "cuts large payloads") { (job: inout NewJob) in job.payload = job.payload.prefix(largestPayload) },
         change(.queueLimit, "has no limit") { (limit: inout Int?) in limit = nil },
-        replace(.queueLimit, "a kept job needs room") { (push: Push, store) -> [PushReceipt] in
-            let probes = push.0.map { NewJob(queue: $0.queue, kind: $0.kind, payload: $0.payload) }
-            if let limit = push.1 { _ = try await store.cancel(store.push(probes, limit: limit).map(\.id)) }
-            return try await store.push(push.0, limit: push.1)
-        },
         warp(.repeatedPush, "adds a job twice") { warped, _ in
             let seen = Mutex<Set<DurableJobID>>([])
             warped.change { (job: inout NewJob) in
@@ -75,7 +70,6 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
     ]
 
     private static let claiming: [BrokenStore] = [
-        change(.order, "only by position") { (claims: inout Claims) in claims.jobs.sort { $0.job.position < $1.job.position } },
         change(.order, "only by priority and lane") { (claims: inout Claims) in
             claims.jobs.sort {
                 ($1.job.priority, $0.job.destination ?? "", $0.job.version)
@@ -86,9 +80,6 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
         change(.lanes, "one lane for all versions") { (job: inout NewJob) in job.version = 1 },
         change(.closedLanes, "claims from all lanes") { (request: inout ClaimRequest) in
             request.lanes = (1...20).map { .init(lane: $0) }
-        },
-        change(.limits, "ignores the limits of lanes") { (request: inout ClaimRequest) in
-            for index in request.lanes.indices { request.lanes[index].limit = .max }
         },
         change(.limits, "never has more") { (claims: inout Claims) in claims.hasMore = false },
         warp(.exclusiveClaims, "gives a job to two workers") { warped, _ in
@@ -101,13 +92,9 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
                 }
             }
         },
-        change(.ageing, "bulk jobs stay bulk jobs") { (claims: inout Claims) in
-            claims.jobs.sort { ($1.job.priority, $0.job.position) < ($0.job.priority, $1.job.position) }
-        },
         change(.ageing, "a job ages by itself") { (job: inout NewJob) in
             if job.priority == .bulk, job.delay != nil { job.destination = "own" }
         },
-        replace(.pausing, "never pauses") { (_: (Bool, String), _) in },
         replace(.pausing, "pauses all queues") { (pause: (Bool, String), store) in
             for queue in ["mail", "other", "empty"] { try await store.setPaused(pause.0, queue: queue) }
         },
@@ -118,16 +105,8 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
         change(.notBefore, "does not say when") { (claims: inout Claims) in claims.nextDue = nil },
         backoff(.softDelays, "has no backoff") { .again(soft: .zero, isNetwork: $1, hard: $2) },
         edge(.edges, "ignores edges") { _ in .min },
-        backoff(.edges, "voids every backoff") { soft, _, hard in .again(soft: soft, isNetwork: true, hard: hard) },
-        edge(.edges, "voids failures after the edge") { $0 == .min ? .min : .max },
-        replace(.nodes, "binds every node") { (worker: (String, String), store) in
-            try await store.register(queue: worker.0, node: "any")
-        },
         replace(.nodes, "binds only the worker") { (worker: (String, String), store) in
             try await store.register(queue: worker.0, node: "\(DurableJobID())")
-        },
-        backoff(.nodes, "other nodes wait for the whole backoff") { soft, _, hard in
-            .again(soft: soft, isNetwork: false, hard: hard)
         },
         edge(.nodes, "a node whose network failed starts at once") { _ in .max },
         backoff(.hardDelays, "forgets the server's order") { soft, isNetwork, _ in
@@ -169,7 +148,6 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
         change(.serialOrder, "a key per kind") { (job: inout NewJob) in job.serialKey = job.serialKey.map { [job] in $0 + job.kind }
         },
         change(.serialFailures, "all continue after failure") { (job: inout NewJob) in job.continuesAfterFailure = true },
-        change(.serialFailures, "none continues after failure") { (job: inout NewJob) in job.continuesAfterFailure = false },
         replace(.serialCancellation, "keeps failed jobs") { (ids: [DurableJobID], store) -> [CancelOutcome] in
             try await cancel(ids, in: store) { $0.state == .failed ? .ended : nil }
         },
@@ -236,17 +214,6 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
     ]
 
     private static let attempts: [BrokenStore] = [
-        warp(.fencing, "accepts old numbers") { warped, _ in
-            let newest = Mutex<[DurableJobID: JobTicket]>([:])
-            warped.change { (claims: inout Claims) in
-                let tickets = claims.jobs.map(\.ticket)
-                newest.withLock { for ticket in tickets { $0[ticket.id] = ticket } }
-            }
-            warped.change { (result: inout AttemptResult) in
-                let ticket = result.ticket
-                result.ticket = newest.withLock { $0[ticket.id] } ?? ticket
-            }
-        },
         warp(.fencing, "numbers do not grow") { warped, _ in
             warped.change { (claims: inout Claims) in
                 for index in claims.jobs.indices { claims.jobs[index].claim = 1_000_000 - claims.jobs[index].claim }
@@ -278,7 +245,6 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
         replace(.unregistering, "takes it for a crash") { (worker: WorkerID, store) in store.crash(worker) },
         replace(.unregistering, "keeps the claims") { (_: WorkerID, _) in },
         claimed(.unregistering, "does not know the outcome of what was given back") { $0.hasUnknownOutcome = true },
-        claimed(.crashes, "results overwrite crashes") { $0.counters.crashes = 0 },
         claimed(.crashes, "knows the outcome of a crashed attempt") { $0.hasUnknownOutcome = false },
         replace(.listedWorkers, "lists the workers of all queues") { (_: String?, store) in try await store.workers(of: nil) },
         change(.listedWorkers, "the last one first") { (workers: inout [RegisteredWorker]) in workers.reverse() },
@@ -329,8 +295,6 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
             try await store.giveBack(back.0, by: back.1).map { $0 == .cancelled ? .recorded : $0 }
         },
         change(.retries, "says yes to all") { (outcome: inout RetryOutcome) in outcome = .retried },
-        change(.retries, "has no limit") { (limit: inout Int?) in limit = nil },
-        replace(.endedBackoff, "only says so") { (ids: [DurableJobID], _) in ids.map { _ in true } },
         replace(.endedBackoff, "runs failed jobs again instead") { (ids: [DurableJobID], store) in
             try await store.retry(ids, limit: nil).map { $0 == .retried }
         },
@@ -384,9 +348,6 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
                 }
             }
         },
-        change(.pruningLanes, "deletes lanes of held destinations") { (claims: inout Claims) in
-            claims.newLanes.removeAll { $0.destination == "held" }
-        },
         change(.pruningLanes, "does not tell of deleted lanes") { (claims: inout Claims) in claims.goneLanes = [] },
     ]
 
@@ -404,42 +365,12 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
             all.sort { ($0?.job.position ?? 0) < ($1?.job.position ?? 0) }
         },
         change(.explanations, "forgets the delays") { (explanation: inout JobExplanation) in explanation.job.softDelay = nil },
-        change(.explainedQueues, "never tells of a pause") { (explanation: inout JobExplanation) in explanation.isPaused = false },
-        warp(.explainedQueues, "counts the workers of all queues") { warped, _ in
-            let known = Mutex(0)
-            warped.change { (explanation: inout JobExplanation) in
-                let workers = explanation.workers
-                explanation.workers = known.withLock { known in
-                    known = max(known, workers)
-                    return known
-                }
-            }
-        },
         change(.explainedBlockers, "names no job") { (explanation: inout JobExplanation) in explanation.blockers = [] },
         change(.explainedBlockers, "says that all wait") { (explanation: inout JobExplanation) in
             for index in explanation.blockers.indices { explanation.blockers[index].state = .available }
         },
         change(.explainedBlockers, "only serial keys") { (explanation: inout JobExplanation) in
             explanation.blockers.removeAll { $0.key == .unique }
-        },
-        change(.explainedHolds, "has no order") { (explanation: inout JobExplanation) in explanation.holdUntil = nil },
-        change(.explainedHolds, "holds the kind only") { (explanation: inout JobExplanation) in
-            if explanation.job.kind == "other" { explanation.holdUntil = nil }
-        },
-        warp(.explainedHolds, "the order has no end") { warped, _ in
-            let first = Mutex<StoreInstant?>(nil)
-            warped.change { (explanation: inout JobExplanation) in
-                guard explanation.job.destination == "x" else { return }
-                let until = explanation.holdUntil
-                explanation.holdUntil = first.withLock { first in
-                    first = until ?? first
-                    return first
-                }
-            }
-        },
-        change(.explainedClaims, "names no worker") { (explanation: inout JobExplanation) in explanation.worker = nil },
-        change(.explainedClaims, "a claim is a start") { (explanation: inout JobExplanation) in
-            explanation.isStarted = explanation.worker != nil
         },
     ]
 }

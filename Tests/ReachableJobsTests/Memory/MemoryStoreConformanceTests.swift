@@ -57,12 +57,6 @@ struct MemoryStoreConformanceTests {
         let violations = try await conformance.violations(of: [.counts])
         #expect(violations.map(\.description) == ["counts: a call threw busy: it is locked; next: wait"])
     }
-
-    @Test func failureListsAllViolations() {
-        let failure = JobStoreConformance.Failure([.init(.order, "a came before b"), .init(.hints, "none")])
-        #expect(
-            failure.description == "violated requirements:\n- order: a came before b\n- hints: none")
-    }
 }
 
 extension JobStoreConformance.Candidate {

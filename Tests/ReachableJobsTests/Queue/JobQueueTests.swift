@@ -181,28 +181,6 @@ import Testing
         }
     }
 
-    @Test func unknownKindsAndVersionsWait() async throws {
-        try await TestWorld.withQueue { world, queue, _ in
-            let jobs = [("unknown", 1, "{}"), ("send", 2, "{}"), ("send", 1, "no JSON")].map { kind, version, payload in
-                NewJob(queue: "default", kind: kind, version: version, payload: Data(payload.utf8))
-            }
-            _ = try await world.store.push(jobs, limit: nil)
-            await world.clock.advance(by: .seconds(60))
-            let found = try await queue.jobs()
-            #expect(found.map(\.state) == [.available, .available, .available])
-            #expect(found.allSatisfy { $0.counters == .init() })
-            #expect(found[2].lastError?.contains("cannot be decoded") == true)
-            #expect(
-                try await queue.pending(jobs.map(\.id)).map(\.reason) == [
-                    "waits for a worker with the kind 'unknown': it is not registered here",
-                    "waits for a worker with version 2 of the kind 'send': registered here is 1",
-                    "waits for a worker that can decode version 1 of the kind 'send'",
-                ])
-            await world.clock.advance(by: .seconds(86_400))
-            #expect(try await queue.states == [.available, .available, .available])
-        }
-    }
-
     @Test func aShutdownGivesRunningJobsBack() async throws {
         try await TestWorld.withQueue(handler: Self.sleeps) { world, queue, _ in
             try await queue.push(Send("a"))

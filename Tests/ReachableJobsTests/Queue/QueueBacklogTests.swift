@@ -40,16 +40,14 @@ import Testing
 
     private static let count = 1000
 
-    private func inWorld(_ body: @escaping @Sendable (TestWorld, Crowd) async throws -> Void) async throws {
-        try await TestWorld.gated { world in try await body(world, Crowd(world.clock)) }
-    }
-
-    private func queue(_ world: TestWorld, _ crowd: Crowd, conditions: [Condition] = []) -> JobQueue {
-        let queue = JobQueue(world.store, bus: world.bus)
-        queue.registerJob(parameters: Send.self, conditions: conditions) { send, _ in
-            try await crowd.attempt(send.destination ?? "-")
+    /// Makes a queue whose jobs have the name of their destination, or `-`.
+    private func withQueue(
+        conditions: [Condition] = [], _ body: @escaping @Sendable (TestWorld, JobQueue, Crowd) async throws -> Void
+    ) async throws {
+        try await TestWorld.gated { world in
+            let crowd = Crowd(world.clock)
+            try await body(world, world.queue(conditions: conditions) { _, text, _ in try await crowd.attempt(text) }, crowd)
         }
-        return queue
     }
 
     private func push(_ queue: JobQueue, _ job: Send = Send("-")) async throws {
@@ -71,11 +69,10 @@ import Testing
 
     @Test(arguments: [nil, "192.0.2.7"], ["-", "server"])
     func firstReconnectOfAScopeLetsOneJobGo(address: String?, destination: String) async throws {
-        try await inWorld { world, crowd in
-            let queue = queue(world, crowd)
+        try await withQueue { world, queue, crowd in
             try await world.running(queue) {
                 try world.network.pull("eth0")
-                try await push(queue, Send("-", destination: destination == "-" ? nil : destination, address: address))
+                try await push(queue, Send(destination, destination: destination == "-" ? nil : destination, address: address))
                 await world.clock.advance(by: .seconds(60))
                 #expect(crowd[destination].started == 0)
                 try world.network.plug("eth0")
@@ -86,8 +83,7 @@ import Testing
     }
 
     @Test(arguments: [true, false]) func aStartWithAFullQueueLetsOneJobGoFirst(online: Bool) async throws {
-        try await inWorld { world, crowd in
-            let queue = queue(world, crowd)
+        try await withQueue { world, queue, crowd in
             try await push(queue)
             if !online { try world.network.pull("eth0") }
             try await world.running(queue) {
@@ -101,50 +97,33 @@ import Testing
     }
 
     @Test func eachDestinationHasItsFirstJob() async throws {
-        try await inWorld { world, crowd in
-            let queue = queue(world, crowd)
+        try await withQueue { world, queue, crowd in
             try await world.running(queue) {
                 try world.network.pull("eth0")
-                for destination in ["a", "b"] {
-                    try await queue.push([Send](repeating: Send("-", destination: destination), count: 40))
-                }
+                for name in ["a", "b"] { try await queue.push([Send](repeating: Send(name, destination: name), count: 40)) }
                 await world.settle()
                 try world.network.plug("eth0")
                 await world.settle()
                 #expect(crowd["a"].started == 1 && crowd["b"].started <= 1)
                 await world.clock.advance(by: .seconds(100))
-                for destination in ["a", "b"] { #expect(crowd[destination].succeeded == 40 && crowd[destination].most <= 16) }
+                for name in ["a", "b"] { #expect(crowd[name].succeeded == 40 && crowd[name].most <= 16) }
             }
         }
     }
 
-    @Test(arguments: [false, true]) func aResumedQueueStartsInSteps(isProven: Bool) async throws {
-        try await inWorld { world, crowd in
-            let queue = queue(world, crowd)
+    /// After a pause, or while a condition is not satisfied; a gate that has let a job go since is further.
+    @Test(arguments: [false, true], [false, true])
+    func whatWasHeldStartsInSteps(isProven: Bool, byCondition: Bool) async throws {
+        let power = ConditionSource("power", isSatisfied: isProven || !byCondition)
+        try await withQueue(conditions: byCondition ? [power.condition] : []) { world, queue, crowd in
             try await world.running(queue) {
                 if isProven { try await queue.push(Send("-")) }
                 await world.clock.advance(by: .seconds(60))
-                try await queue.pause()
+                if byCondition { power.set(false) } else { try await queue.pause() }
                 await world.settle()
                 try await push(queue)
                 await world.clock.advance(by: .seconds(60))
-                try await queue.resume()
-                await expectSteps(world, crowd, isProven ? [2, 4, 8, 16, 16] : [1, 2, 4, 8, 16, 16])
-            }
-        }
-    }
-
-    @Test(arguments: [false, true]) func aConditionLetsJobsGoInSteps(isProven: Bool) async throws {
-        try await inWorld { world, crowd in
-            let power = ConditionSource("power", isSatisfied: isProven)
-            let queue = queue(world, crowd, conditions: [power.condition])
-            try await world.running(queue) {
-                if isProven { try await queue.push(Send("-")) }
-                await world.clock.advance(by: .seconds(60))
-                power.set(false)
-                try await push(queue)
-                await world.clock.advance(by: .seconds(60))
-                power.set(true)
+                if byCondition { power.set(true) } else { try await queue.resume() }
                 await expectSteps(world, crowd, isProven ? [2, 4, 8, 16, 16] : [1, 2, 4, 8, 16, 16])
             }
         }
@@ -152,8 +131,7 @@ import Testing
 
     /// On a network that works nothing was held.
     @Test func jobsThatArePushedOnlineStartAtOnce() async throws {
-        try await inWorld { world, crowd in
-            let queue = queue(world, crowd)
+        try await withQueue { world, queue, crowd in
             try await world.running(queue) {
                 try await queue.push(Send("-"))
                 await world.clock.advance(by: .seconds(60))

@@ -139,6 +139,7 @@ import Testing
             #expect(run.state == "running")
             await world.clock.advance(by: .seconds(1))
             #expect(run.state == "3 blocked: unregistered, unregistered, undecodable")
+            #expect(try await queue.jobs().prefix(3).allSatisfy { $0.state == .available && $0.counters == .init() })
         }
     }
 

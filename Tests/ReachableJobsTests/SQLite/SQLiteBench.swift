@@ -35,11 +35,8 @@ final class TestMachine: Sendable {
     func suspend(_ duration: Duration) { state.withLock { $0.pass(duration, isSuspended: true) } }
 
     func reboot() {
-        state.withLock { state in
-            state.boots += 1
-            (state.boot, state.monotonic) = (0, 0)
-            state.wall += 60_000_000_000
-        }
+        endBoot()
+        state.withLock { $0.wall += 60_000_000_000 }
     }
 
     /// Reboots in no time.

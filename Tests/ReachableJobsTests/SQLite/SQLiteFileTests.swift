@@ -101,26 +101,35 @@ struct SQLiteFileTests {
         #expect(openError(path) == .insecure)
     }
 
-    @Test func aDatabaseOfAnotherProgramIsRefusedAndNotChanged() throws {
+    /// Expects that a file is refused, and not changed.
+    private func expectRefusal(_ code: JobStoreError.Code, _ path: String) throws {
+        let file = URL(fileURLWithPath: path)
+        let before = try Data(contentsOf: file)
+        #expect(openError(path) == code)
+        #expect(try Data(contentsOf: file) == before)
+    }
+
+    @Test func filesOfOthersAreRefusedAndNotChanged() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/other.db"
         let other = try DatabaseQueue(path: path)
         try other.write { try $0.execute(sql: "CREATE TABLE notes (text TEXT)") }
         try other.close()
         chmod(path, 0o600)
-        let before = try Data(contentsOf: URL(fileURLWithPath: path))
-        #expect(openError(path) == .foreign)
-        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
-    }
-
-    @Test func aFileThatIsNoDatabaseIsRefusedAndNotChanged() throws {
-        let directory = try TemporaryDirectory()
-        let path = directory.path + "/text"
+        try expectRefusal(.foreign, path)
         let text = Data(repeating: UInt8(ascii: "x"), count: 5000)
         try #require(FileManager.default.createFile(atPath: path, contents: text, attributes: [.posixPermissions: 0o600]))
-        #expect(openError(path) == .foreign)
-        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == text)
+        try expectRefusal(.foreign, path)
         #expect(openError(directory.path) == .foreign)
+    }
+
+    @Test func aFileThatWasCutIsReportedAndNotChanged() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/jobs.db"
+        _ = try SQLiteStore(path: path)
+        let size = try Data(contentsOf: URL(fileURLWithPath: path)).count
+        try #require(truncate(path, off_t(size - 4096)) == 0)
+        try expectRefusal(.corrupt, path)
     }
 
     @Test func aNewerSchemaIsRefused() async throws {
@@ -191,16 +200,6 @@ struct SQLiteFileTests {
         #expect(try writer.read { try !$0.tableExists("reachable_meta") })
         _ = try SQLiteStore(writer: writer)
         #expect(try writer.read { try $0.tableExists("reachable_meta") })
-    }
-
-    @Test func aFileThatWasCutIsReportedAndNotChanged() throws {
-        let directory = try TemporaryDirectory()
-        let path = directory.path + "/jobs.db"
-        _ = try SQLiteStore(path: path)
-        let whole = try Data(contentsOf: URL(fileURLWithPath: path))
-        try #require(truncate(path, off_t(whole.count - 4096)) == 0)
-        #expect(openError(path) == .corrupt)
-        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == whole.dropLast(4096))
     }
 
     @Test func errorsNameNoPayload() async throws {
