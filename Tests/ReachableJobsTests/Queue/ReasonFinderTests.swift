@@ -87,7 +87,7 @@ import Testing
                 "blocked by a failed job", { $0.blockers = [blocker(.failed)] },
                 [behind + ", which failed for good: retry or cancel that one"]
             ),
-            ("not due", { $0.job.notBefore = self.at(160) }, ["notDue: is due in 1 min"]),
+            ("not due", { $0.job.notBefore = self.at(160) }, ["notDue: is due in 60 s"]),
             ("due", { $0.job.notBefore = self.at(100) }, [nothing]),
             ("server's delay", { $0.job.hardUntil = self.at(130) }, ["serverDelay: the server ordered a delay of 30 s"]),
             ("hold", { $0.holdUntil = self.at(130) }, ["serverDelay: waits 30 s: api.example.org ordered a delay"]),
@@ -134,7 +134,7 @@ import Testing
         let network = PendingDurableJob.Reason(.network, "waits for the network: none")
         let login = PendingDurableJob.Reason(.condition, "waits for condition 'login'")
         let turn = "queued: waits for its turn"
-        let backoff = "backingOff: backs off for 1 min"
+        let backoff = "backingOff: backs off for 60 s"
         let cases: [(String, (inout JobExplanation) -> Void, (inout WorkerOutlook) -> Void, [String])] = [
             ("nothing", { _ in }, { _ in }, [turn]),
             (
@@ -229,7 +229,7 @@ import Testing
     @Test func otherNodesTakeTheJobOver() {
         func words(_ time: String) -> String { "backingOff: backs off for \(time) after a network failure" }
         let cases: [(here: String?, failures: Int, wanted: String?)] = [
-            ("a", 1, words("1 min")), (nil, 1, words("1 min")), ("b", 1, nil), ("b", 9, words("4 s")),
+            ("a", 1, words("60 s")), (nil, 1, words("60 s")), ("b", 1, nil), ("b", 9, words("4 s")),
         ]
         for (here, failures, wanted) in cases {
             let explanation = explanation { fail(&$0.job, at: 99, networkFailures: failures) }
