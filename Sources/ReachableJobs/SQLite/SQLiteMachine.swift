@@ -25,24 +25,8 @@ package struct SQLiteMachine: Sendable {
 
     /// This machine.
     package static let kernel = SQLiteMachine(
-        reading: {
-            StoreClock.Reading(bootID: bootID, boot: nanoseconds(CLOCK_BOOTTIME), wall: nanoseconds(CLOCK_REALTIME))
-        },
-        monotonic: { nanoseconds(CLOCK_MONOTONIC) },
-        mounts: { text(of: "/proc/self/mountinfo") })
-
-    /// The identity of this boot, which a process cannot outlive.
-    // Without /proc there is one boot for ever: delays then follow CLOCK_BOOTTIME, which starts again at each boot.
-    private static let bootID: String = {
-        let id = text(of: "/proc/sys/kernel/random/boot_id").split(separator: "\n").first.map(String.init)
-        return id ?? "unknown"
-    }()
-
-    private static func nanoseconds(_ clock: clockid_t) -> Int64 {
-        var time = timespec()
-        clock_gettime(clock, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-    }
+        reading: { Machine.reading() }, monotonic: { Machine.nanoseconds(CLOCK_MONOTONIC) },
+        mounts: { Machine.text(of: "/proc/self/mountinfo") ?? "" })
 
     /// Calls fsync(2) for a directory; returns 0 or an errno.
     package static func synchronizeDirectory(_ path: String) -> Int32 {
@@ -50,16 +34,6 @@ package struct SQLiteMachine: Sendable {
         guard descriptor >= 0 else { return errno }
         defer { close(descriptor) }
         return fsync(descriptor) == 0 ? 0 : errno
-    }
-
-    private static func text(of path: String) -> String {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return "" }
-        defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 4096)
-        while case let count = read(descriptor, &buffer, buffer.count), count > 0 { bytes += buffer[..<count] }
-        return String(decoding: bytes, as: UTF8.self)
     }
 }
 
