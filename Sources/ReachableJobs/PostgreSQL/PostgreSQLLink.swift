@@ -1,27 +1,22 @@
 #if PostgreSQL
-internal import Glibc
+internal import PostgreSQLSchema
 internal import Reachability
 internal import ReachableRetry
 internal import Synchronization
 
 /// The connection of a store, which is made again when it was lost.
 ///
-/// Callers wait for it, as for the network: a reconnection is a job of the retry bus, with the server as its scope and destination.
-/// Safe to use from any thread.
+/// Callers wait for it, as for the network: a reconnection is a job of the retry bus that they share, with the server as its scope
+/// and destination. Safe to use from any thread.
 final class PostgreSQLLink: Sendable {
-    typealias Waiter = CheckedContinuation<Result<PostgreSQLConnection, JobStoreError>, Never>
-
     private enum Phase {
         case idle
-        case connecting(Task<Void, Never>)
         case open(PostgreSQLConnection)
         case closed
     }
 
     private struct State {
         var phase = Phase.idle
-        var waiters: [Int: Waiter] = [:]
-        var lastNumber = 0
         /// The reason why the last attempt failed.
         var error: JobStoreError?
         /// True while the connection is wanted without a caller: it brings hints.
@@ -31,245 +26,182 @@ final class PostgreSQLLink: Sendable {
     /// The time for which a caller waits for a connection.
     static let patience = Duration.seconds(10)
 
-    /// The settings of all sessions, whatever the database's defaults are: calls decide by what others have committed.
-    static let settings = [("lock_timeout", "5s"), ("default_transaction_isolation", "read committed")]
-
-    /// The longest delay between two attempts to connect to a server that answers with a failure, or does not answer.
-    private static let longestBackoff = Duration.seconds(5)
-
-    /// The server and the database, for messages.
-    let address: String
-    private let conninfo: String
-    private let bus: RetryBus?
+    private let conninfo: PostgreSQLConninfo
+    private let bus: RetryBus
+    private let policy: RetryPolicy
+    /// The name of the job.
+    private let job: JobID
     private let installsTables: Bool
     /// Called when something may have changed: with each notification, and after each connection.
     private let hint: @Sendable () -> Void
     private let state = Mutex(State())
 
-    init(_ conninfo: String, bus: RetryBus?, installsTables: Bool, hint: @escaping @Sendable () -> Void) {
-        (self.conninfo, self.bus, self.installsTables, self.hint) = (conninfo, bus, installsTables, hint)
-        address = PostgreSQLConnection.address(of: conninfo)
+    /// - Parameter bus: `nil` for a bus of its own, without a network.
+    init(_ conninfo: PostgreSQLConninfo, bus: RetryBus?, installsTables: Bool, hint: @escaping @Sendable () -> Void) {
+        (self.conninfo, self.installsTables, self.hint) = (conninfo, installsTables, hint)
+        self.bus = bus ?? RetryBus(ReachabilityMonitor())
+        job = JobID("\(conninfo.address) \(UInt32.random(in: 0 ... .max))")
+        // Callers wait for their patience alone, and a worker's lease goes on.
+        policy = RetryPolicy.default.giveUpAfter(maxAttempts: nil).giveUpAfter(elapsed: nil)
+            .backoff(.exponential(initial: .milliseconds(250), maximum: .seconds(5)).jitter(.full))
+            .connectivity(bus == nil || conninfo.scope == nil ? .ignore : .wait(upTo: nil))
+            .classify { ($0 as? PostgreSQLFailure)?.attemptFailure }
     }
 
-    deinit { close() }
-
     /// Returns the connection; waits for it if there is none.
-    func connection() async throws(JobStoreError) -> PostgreSQLConnection {
-        let (open, number) = state.withLock { state -> (PostgreSQLConnection?, Int) in
-            if case .open(let connection) = state.phase { return (connection, 0) }
-            state.lastNumber += 1
-            return (nil, state.lastNumber)
+    ///
+    /// - Parameter end: The end of the wait; `nil` waits until there is one.
+    func connection(until end: ContinuousClock.Instant?) async throws(JobStoreError) -> PostgreSQLConnection {
+        switch state.withLock(\.phase) {
+        case .open(let connection): return connection
+        case .closed: throw closed
+        case .idle: break
         }
-        if let open { return open }
-        let limit = Task { [weak self] in
-            try? await Task.sleep(for: Self.patience)
-            self?.giveUp(number)
+        let joining = Task { [self] in
+            try await bus.retry(
+                policy, to: conninfo.scope ?? .internet, options: JobOptions(destination: conninfo.address), joining: job
+            ) { [self] _ in try await connect() }
+        }
+        let limit = Task {
+            guard let end, (try? await Task.sleep(until: end)) != nil else { return }
+            joining.cancel()
         }
         defer { limit.cancel() }
-        let result = await withCheckedContinuation { (waiter: Waiter) in
-            let known = state.withLock { state -> Result<PostgreSQLConnection, JobStoreError>? in
-                switch state.phase {
-                case .open(let connection): return .success(connection)
-                case .closed: return .failure(closed)
-                case .idle, .connecting:
-                    state.waiters[number] = waiter
-                    return nil
-                }
-            }
-            if let known { waiter.resume(returning: known) } else { connect() }
+        switch await joining.result {
+        case .success(let connection): return connection
+        case .failure(let failure as PostgreSQLFailure): throw failure.storeError(for: conninfo.address)
+        case .failure(let failure): throw error(after: failure)
         }
-        return try result.get()
+    }
+
+    /// Returns the error of a caller whose wait has ended, or whose bus or store was closed.
+    private func error(after failure: any Error) -> JobStoreError {
+        let (phase, error) = state.withLock { ($0.phase, $0.error) }
+        if case .closed = phase { return closed }
+        guard failure is CancellationError else { return closed }
+        return error
+            ?? JobStoreError(
+                .unavailable, "PostgreSQL at \(conninfo.address) was not reached within \(Self.patience)",
+                next: "check that the server runs and that this machine can reach it")
+    }
+
+    private var closed: JobStoreError {
+        JobStoreError(.unavailable, "the store at \(conninfo.address) was closed", next: "make another one")
     }
 
     /// Keeps a connection also without calls.
     func want() {
         state.withLock { $0.isWanted = true }
-        connect()
+        Task { [weak self] in _ = try? await self?.connection(until: nil) }
     }
 
-    /// Makes a new connection instead of a lost one.
+    /// Gives up a lost connection; another one takes its place when it is needed.
     func lose(_ connection: PostgreSQLConnection) {
+        connection.close()
         let isWanted = state.withLock { state in
             guard case .open(let present) = state.phase, present === connection else { return false }
             state.phase = .idle
             return state.isWanted
         }
-        if isWanted { connect() }
+        if isWanted { want() }
     }
 
     /// Ends the connection; callers get an error from now on.
     func close() {
-        let (phase, waiters) = state.withLock { state in
-            defer { (state.phase, state.waiters) = (.closed, [:]) }
-            return (state.phase, state.waiters)
+        let phase = state.withLock { state in
+            defer { state.phase = .closed }
+            return state.phase
         }
-        switch phase {
-        case .connecting(let task): task.cancel()
-        case .open(let connection): connection.close()
-        case .idle, .closed: break
-        }
-        for waiter in waiters.values { waiter.resume(returning: .failure(closed)) }
+        if case .open(let connection) = phase { connection.close() }
+        bus.cancel(job)
     }
 
-    private var closed: JobStoreError {
-        JobStoreError(.unavailable, "the store at \(address) was closed", next: "make another one")
-    }
+    // MARK: Connecting
 
-    private func giveUp(_ number: Int) {
-        let (waiter, error) = state.withLock { ($0.waiters.removeValue(forKey: number), $0.error) }
-        waiter?.resume(
-            returning: .failure(
-                error
-                    ?? JobStoreError(
-                        .unavailable, "PostgreSQL at \(address) was not reached within \(Self.patience)",
-                        next: "check that the server runs and that this machine can reach it")))
-    }
-
-    // MARK: - Connecting
-
-    private func connect() {
-        state.withLock { state in
-            guard case .idle = state.phase else { return }
-            state.phase = .connecting(
-                Task { [weak self, bus] in
-                    if let bus { await self?.connect(on: bus) } else { await self?.connectAlone() }
-                })
-        }
-    }
-
-    /// Connects as a job: attempts wait for the network and for each other.
-    private func connect(on bus: RetryBus) async {
-        let scope = PostgreSQLConninfo.scope(of: conninfo)
-        // Callers wait for their patience alone, and a worker's lease goes on.
-        let policy = RetryPolicy.default.giveUpAfter(maxAttempts: nil).giveUpAfter(elapsed: nil)
-            .backoff(.exponential(initial: .milliseconds(250), maximum: Self.longestBackoff).jitter(.full))
-            .connectivity(scope == nil ? .ignore : .wait(upTo: nil))
-            .classify { ($0 as? PostgreSQLFailure)?.attemptFailure }
-        let options = JobOptions(destination: address)
-        do {
-            let connection = try await bus.retry(policy, to: scope ?? .internet, options: options) { [weak self] _ in
-                try await self?.attempt()
-            }
-            if let connection { succeed(connection) }
-        } catch {
-            fail(error)
-        }
-    }
-
-    /// Connects with a backoff of its own.
-    private func connectAlone() async {
-        var delay = Duration.milliseconds(100)
-        while true {
-            do throws(PostgreSQLFailure) {
-                return succeed(try await attempt())
-            } catch {
-                guard error.attemptFailure.mayRetry, (try? await Task.sleep(for: delay * Double.random(in: 0.5...1))) != nil else {
-                    return fail(error)
-                }
-                delay = min(delay * 2, Self.longestBackoff)
-            }
-        }
-    }
-
-    /// Opens a connection, and checks what is on its other end.
-    private func attempt() async throws(PostgreSQLFailure) -> PostgreSQLConnection {
-        let ended = Ended()
-        let connection = PostgreSQLConnection(
-            conninfo: conninfo, settings: Self.settings, onNotification: { [hint] _, _ in hint() },
-            onEnd: { [weak self] _ in
-                guard let connection = ended.take() else { return }
-                self?.lose(connection)
-            })
+    /// Makes the connection, and checks what is on its other end.
+    private func connect() async throws(PostgreSQLFailure) -> PostgreSQLConnection {
+        // Made by an attempt that all callers had left.
+        if case .open(let connection) = state.withLock(\.phase) { return connection }
         do throws(PostgreSQLFailure) {
-            try await connection.open()
-            try await check(connection)
-            try await connection.listen("reachable")
+            let connection = try await open { (connection) throws(PostgreSQLFailure) in
+                try await check(connection)
+                _ = try await connection.query("LISTEN reachable")
+            }
+            let isClosed = state.withLock { state in
+                if case .closed = state.phase { return true }
+                (state.phase, state.error) = (.open(connection), nil)
+                return false
+            }
+            if isClosed { connection.close() }
+            hint()
+            return connection
         } catch {
-            connection.close()
-            state.withLock { $0.error = error.storeError(for: address) }
+            state.withLock { $0.error = error.storeError(for: conninfo.address) }
             throw error
         }
-        ended.keep(connection)
+    }
+
+    /// Opens a connection, and begins to use it.
+    private func open(
+        _ begin: (PostgreSQLConnection) async throws(PostgreSQLFailure) -> Void
+    ) async throws(PostgreSQLFailure) -> PostgreSQLConnection {
+        let connection = try await PostgreSQLConnection.open(conninfo, onNotification: hint) { [weak self] in self?.lose($0) }
+        do throws(PostgreSQLFailure) {
+            // Whatever the database's defaults are: calls decide by what others have committed.
+            _ = try await connection.query(
+                """
+                SELECT set_config('lock_timeout', '5s', false), set_config('default_transaction_isolation', 'read committed', false)
+                """)
+            try await begin(connection)
+        } catch {
+            connection.close()
+            throw error
+        }
         return connection
+    }
+
+    /// Installs the tables and functions on a connection of its own.
+    func install() async throws(PostgreSQLFailure) {
+        let connection = try await open { (connection) throws(PostgreSQLFailure) in try await connection.install() }
+        connection.close()
     }
 
     /// Checks the version of the tables, and installs them if they are missing or earlier and this store may.
     func check(_ connection: PostgreSQLConnection) async throws(PostgreSQLFailure) {
         do throws(PostgreSQLFailure) {
-            try PostgreSQLStore.check(try await connection.query("SELECT reachable_schema()").int(0, 0) ?? 0)
+            try PostgreSQLFailure.check(try await connection.query("SELECT reachable_schema()").value())
         } catch {
             // There is no such function, or an earlier version.
             guard installsTables, ["42883", "RE005"].contains(error.sqlstate) else { throw error }
-            try await PostgreSQLStore.install(on: connection)
+            try await connection.install()
         }
-    }
-
-    private func succeed(_ connection: PostgreSQLConnection) {
-        let waiters = state.withLock { state -> [Waiter]? in
-            guard case .connecting = state.phase else { return nil }
-            defer { state.waiters = [:] }
-            (state.phase, state.error) = (.open(connection), nil)
-            return Array(state.waiters.values)
-        }
-        guard let waiters else { return connection.close() }
-        for waiter in waiters { waiter.resume(returning: .success(connection)) }
-        hint()
-    }
-
-    private func fail(_ error: any Error) {
-        let reason = (error as? PostgreSQLFailure)?.storeError(for: address) ?? closed
-        let waiters = state.withLock { state -> [Waiter] in
-            guard case .connecting = state.phase else { return [] }
-            defer { state.waiters = [:] }
-            (state.phase, state.error) = (.idle, reason)
-            return Array(state.waiters.values)
-        }
-        for waiter in waiters { waiter.resume(returning: .failure(reason)) }
     }
 }
 
-/// A connection, for the closure that hears of its end; without it the two would keep each other.
-private final class Ended: Sendable {
-    private struct Content {
-        weak var connection: PostgreSQLConnection?
-    }
-
-    private let content = Mutex(Content())
-
-    func keep(_ connection: PostgreSQLConnection) { content.withLock { $0.connection = connection } }
-
-    func take() -> PostgreSQLConnection? { content.withLock(\.connection) }
-}
-
-extension PostgreSQLConninfo {
-    /// The scope of the only server of a connection string; `nil` for a local socket, and for several servers.
-    static func scope(of conninfo: String) -> Scope? {
-        guard let servers = (try? PostgreSQLConninfo(conninfo))?.servers, servers.count == 1 else { return nil }
-        func value(_ name: String, _ variable: String) -> String? {
-            let given = servers[0].first { $0.name == name }?.value
-            let value = given ?? getenv(variable).map { String(cString: $0) } ?? ""
-            return value.isEmpty ? nil : value
+extension PostgreSQLConnection {
+    /// Installs the tables and functions in one transaction, one installation of a schema at a time.
+    fileprivate func install() async throws(PostgreSQLFailure) {
+        let lock = "SELECT pg_advisory_xact_lock(1919246592, coalesce(hashtext(current_schema()), 0))"
+        for statement in ["BEGIN", lock] + PostgreSQLSchema.versions { _ = try await query(statement) }
+        let applied: Int64 = try await query("SELECT max(version) FROM reachable_versions").value() ?? 0
+        for version in applied..<PostgreSQLSchema.version {
+            for statement in PostgreSQLSchema.tables(version + 1) { _ = try await query(statement) }
         }
-        guard let host = value("hostaddr", "PGHOSTADDR") ?? value("host", "PGHOST"), !host.hasPrefix("/"), !host.hasPrefix("@"),
-            !host.contains(",")
-        else { return nil }
-        let port = value("port", "PGPORT").flatMap { UInt16($0) } ?? 5432
-        var scope = IPAddress(host).map(Scope.address) ?? Scope.host(host)
-        scope.port = port
-        return scope
+        for statement in PostgreSQLSchema.functions + ["COMMIT"] { _ = try await query(statement) }
     }
 }
 
 extension PostgreSQLFailure {
-    /// The fault of a failure to connect.
-    fileprivate var attemptFailure: AttemptFailure {
-        switch kind {
-        case .local: return .local
-        case .invalid: return .permanent
-        case .connect, .lost, .server:
-            guard let sqlstate else { return .network }
-            // A wrong password, database or set of tables stays wrong.
-            return ["28", "3D", "42", "RE"].contains { sqlstate.hasPrefix($0) } ? .permanent : .server
+    /// Refuses tables of other versions.
+    static func check(_ version: Int64?) throws(PostgreSQLFailure) {
+        let (version, known) = (version ?? 0, PostgreSQLSchema.version)
+        if version > known {
+            throw PostgreSQLFailure(
+                .server, "the store has version \(version), and this program knows versions up to \(known)", sqlstate: "RE003")
+        }
+        if version < known {
+            throw PostgreSQLFailure(
+                .server, "the store has version \(version), and this program needs version \(known)", sqlstate: "RE005")
         }
     }
 }

@@ -1,37 +1,74 @@
 #if PostgreSQL
+internal import CLibPQ
 internal import FoundationEssentials
 internal import ReachableRetry
 
-/// A row of an answer, read from a column on.
+/// The rows that answer a statement.
+// Sendable: nothing changes a PGresult after it was handed over, and libpq lets threads share such results ("Behavior in Threaded
+// Programs"). Only the last reference releases it.
+final class PostgreSQLResult: @unchecked Sendable {
+    let result: OpaquePointer
+
+    /// Takes over a result of libpq.
+    init(_ result: OpaquePointer) { self.result = result }
+
+    deinit { PQclear(result) }
+
+    /// The rows, each read from its first column.
+    var rows: [PostgreSQLRow] { rows(from: 0) }
+
+    /// Returns the rows, each read from a column on.
+    func rows(from column: Int) -> [PostgreSQLRow] {
+        (0..<Int(PQntuples(result))).map { PostgreSQLRow(result: self, row: $0, column: column) }
+    }
+
+    /// Returns a value; `nil` for NULL, for a value of another type, and for a row or column that does not exist.
+    func value<Value: PostgreSQLValue>(_ row: Int = 0, _ column: Int = 0) -> Value? {
+        read(row, column) { Value(postgreSQL: $0) }
+    }
+
+    /// Returns an array; `nil` for the same.
+    func array<Value: PostgreSQLValue>(_ row: Int, _ column: Int) -> [Value?]? { read(row, column) { $0.array(of: Value.self) } }
+
+    private func read<Value>(_ row: Int, _ column: Int, _ read: (UnsafeRawBufferPointer) -> Value?) -> Value? {
+        // libpq prints a warning for numbers outside of the result.
+        guard (0..<Int(PQntuples(result))).contains(row), (0..<Int(PQnfields(result))).contains(column) else { return nil }
+        let (row, column) = (Int32(row), Int32(column))
+        guard PQgetisnull(result, row, column) == 0, let start = PQgetvalue(result, row, column) else { return nil }
+        return read(UnsafeRawBufferPointer(start: start, count: Int(PQgetlength(result, row, column))))
+    }
+}
+
+/// A row of an answer, read column by column.
 struct PostgreSQLRow {
     let result: PostgreSQLResult
     let row: Int
     var column: Int
+    /// False if a value was missing that is never null.
+    private(set) var isWhole = true
 
-    init(_ result: PostgreSQLResult, _ row: Int, from column: Int = 0) {
-        (self.result, self.row, self.column) = (result, row, column)
-    }
+    init(result: PostgreSQLResult, row: Int, column: Int) { (self.result, self.row, self.column) = (result, row, column) }
 
-    private mutating func next() -> Int {
+    mutating func next<Value: PostgreSQLValue>() -> Value? {
         defer { column += 1 }
-        return column
+        return result.value(row, column)
     }
 
-    mutating func int() -> Int64? { result.int(row, next()) }
-    mutating func id() -> DurableJobID? { result.id(row, next()) }
-    mutating func count() -> Int { Int(clamping: int() ?? 0) }
-    mutating func stored() -> String? { result.text(row, next()) }
-    mutating func text() -> String? { stored().map(StoredText.loaded) }
-    mutating func bool() -> Bool { result.bool(row, next()) ?? false }
-    mutating func bytes() -> Data { result.bytes(row, next()) ?? Data() }
-    mutating func ints() -> [Int64] { (result.ints(row, next()) ?? []).map { $0 ?? 0 } }
-    mutating func ids() -> [DurableJobID?] { result.ids(row, next()) ?? [] }
-    mutating func texts() -> [String?] { (result.texts(row, next()) ?? []).map { $0.map(StoredText.loaded) } }
-    mutating func instant() -> StoreInstant? { int().map(StoreInstant.init) }
-    mutating func date() -> Date? { int().map { Date(timeIntervalSince1970: Double($0) / 1e9) } }
-    mutating func state() -> DurableJob.State? {
-        int().flatMap { Self.states.indices.contains(Int(clamping: $0)) ? Self.states[Int(clamping: $0)] : nil }
+    mutating func array<Value: PostgreSQLValue>() -> [Value?] {
+        defer { column += 1 }
+        return result.array(row, column) ?? []
     }
+
+    /// Returns a value that is never null; in its place another one.
+    mutating func needed<Value: PostgreSQLValue>(_ other: Value) -> Value {
+        let value: Value? = next()
+        if value == nil { isWhole = false }
+        return value ?? other
+    }
+
+    mutating func instant() -> StoreInstant? { next().map(StoreInstant.init(nanoseconds:)) }
+    mutating func date() -> Date? { next().map { (time: Int64) in Date(timeIntervalSince1970: Double(time) / 1e9) } }
+    mutating func state() -> DurableJob.State? { next().flatMap { Self.states.indices.contains($0) ? Self.states[$0] : nil } }
 
     /// The states by their numbers in the table.
     static let states: [DurableJob.State] = [.available, .running, .failed, .succeeded, .cancelled]
@@ -43,13 +80,10 @@ struct PostgreSQLJob {
         NewJob(id: DurableJobID(high: 0, low: 0), queue: "", kind: "", version: 1, payload: Data()), position: 0,
         now: StoreInstant(nanoseconds: 0), created: Date(timeIntervalSince1970: 0))
     var claim: Int64 = 0
-    /// False if a column is null that never is.
-    private var isWhole = true
 
-    /// Reads the columns of ``selection(_:)``; `nil` if they make no job.
-    init?(_ row: inout PostgreSQLRow) {
+    /// Reads the columns of ``selection(_:hasPayload:)``.
+    init(_ row: inout PostgreSQLRow) {
         for column in Self.columns { column.read(&self, &row) }
-        if !isWhole { return nil }
     }
 
     /// Returns the list of columns of a SELECT.
@@ -64,51 +98,46 @@ struct PostgreSQLJob {
     private typealias Column = (name: String, read: @Sendable (inout PostgreSQLJob, inout PostgreSQLRow) -> Void)
 
     private static let columns: [Column] = [
-        ("id", { $0.job.id = $0.needed($1.id()) ?? $0.job.id }),
-        ("position", { $0.job.position = $0.needed($1.int()) ?? 0 }),
-        ("queue", { $0.job.queue = $0.needed($1.text()) ?? "" }),
-        ("kind", { $0.job.kind = $0.needed($1.text()) ?? "" }),
-        ("version", { $0.job.version = $1.count() }),
-        ("scope", { $0.job.scope = $0.needed($1.text()) ?? "" }),
-        ("destination", { $0.job.destination = $1.text() }),
-        ("priority", { $0.job.priority = JobPriority(rawValue: $1.count()) ?? .normal }),
-        ("pushed", { $0.job.pushed = $0.needed($1.instant()) ?? $0.job.pushed }),
+        ("id", { $0.job.id = $1.needed($0.job.id) }),
+        ("position", { $0.job.position = $1.needed(0) }),
+        ("queue", { $0.job.queue = $1.needed("") }),
+        ("kind", { $0.job.kind = $1.needed("") }),
+        ("version", { $0.job.version = $1.needed(1) }),
+        ("scope", { $0.job.scope = $1.needed("") }),
+        ("destination", { $0.job.destination = $1.next() }),
+        ("priority", { $0.job.priority = $1.next().flatMap(JobPriority.init(rawValue:)) ?? .normal }),
+        ("pushed", { $0.job.pushed = StoreInstant(nanoseconds: $1.needed(0)) }),
         ("not_before", { $0.job.notBefore = $1.instant() }),
         ("deadline", { $0.job.deadline = $1.instant() }),
-        ("unique_key", { $0.job.uniqueKey = $1.text() }),
-        ("serial_key", { $0.job.serialKey = $1.text() }),
-        ("continues", { $0.job.continuesAfterFailure = $1.bool() }),
-        ("is_repeatable", { $0.job.isRepeatable = $1.bool() }),
-        ("idempotency_key", { $0.job.idempotencyKey = $1.text() ?? $0.job.id.description }),
-        ("trace", { $0.job.traceContext = StoredText.context(of: $1.stored()) }),
-        ("state", { $0.job.state = $0.needed($1.state()) ?? .available }),
-        ("is_cancel_requested", { $0.job.isCancelRequested = $1.bool() }),
-        ("started", { $0.job.counters.started = $1.count() }),
-        ("charged", { $0.job.counters.charged = $1.count() }),
-        ("network_failures", { $0.job.counters.networkFailures = $1.count() }),
-        ("failure_index", { $0.job.counters.failureIndex = $1.count() }),
-        ("crashes", { $0.job.counters.crashes = $1.count() }),
+        ("unique_key", { $0.job.uniqueKey = $1.next() }),
+        ("serial_key", { $0.job.serialKey = $1.next() }),
+        ("continues", { $0.job.continuesAfterFailure = $1.needed(false) }),
+        ("is_repeatable", { $0.job.isRepeatable = $1.needed(false) }),
+        ("idempotency_key", { $0.job.idempotencyKey = $1.next() ?? $0.job.id.description }),
+        ("trace", { $0.job.traceContext = StoredText.context(of: $1.next()) }),
+        ("state", { $0.job.state = $1.state() ?? .available }),
+        ("is_cancel_requested", { $0.job.isCancelRequested = $1.needed(false) }),
+        ("started", { $0.job.counters.started = $1.needed(0) }),
+        ("charged", { $0.job.counters.charged = $1.needed(0) }),
+        ("network_failures", { $0.job.counters.networkFailures = $1.needed(0) }),
+        ("failure_index", { $0.job.counters.failureIndex = $1.needed(0) }),
+        ("crashes", { $0.job.counters.crashes = $1.needed(0) }),
         ("soft_until", { $0.job.softDelay = $1.instant().map { .init(until: $0, since: $0, isNetwork: false) } }),
         ("soft_since", { job, row in if let since = row.instant() { job.job.softDelay?.since = since } }),
-        ("avoided_by", { $0.setAvoidance($1.text()) }),
-        ("avoided_since", { job, row in if let since = row.int() { job.job.avoidance?.since = since } }),
-        ("avoided_until", { job, row in if let until = row.int() { job.job.avoidance?.until = until } }),
+        ("avoided_by", { $0.setAvoidance($1.next()) }),
+        ("avoided_since", { job, row in if let since: Int64 = row.next() { job.job.avoidance?.since = since } }),
+        ("avoided_until", { job, row in if let until: Int64 = row.next() { job.job.avoidance?.until = until } }),
         ("hard_until", { $0.job.hardUntil = $1.instant() }),
-        ("last_error", { $0.job.lastError = $1.text() }),
-        ("failure_reason", { $0.job.failureReason = $1.text() }),
-        ("created", { $0.job.created = $0.needed($1.date()) ?? $0.job.created }),
+        ("last_error", { $0.job.lastError = $1.next() }),
+        ("failure_reason", { $0.job.failureReason = $1.next() }),
+        ("created", { $0.job.created = $1.date() ?? $0.job.created }),
         ("finished", { $0.job.finished = $1.date() }),
-        ("is_blocked", { $0.job.isBlocked = $1.bool() }),
-        ("has_unknown_outcome", { $0.job.hasUnknownOutcome = $1.bool() }),
-        ("claim", { $0.claim = $0.needed($1.int()) ?? 0 }),
-        ("payload", { $0.job.payload = $1.bytes() }),
-        ("is_started", { if $1.bool() { $0.job.counters.started += 1 } }),
+        ("is_blocked", { $0.job.isBlocked = $1.next() ?? false }),
+        ("has_unknown_outcome", { $0.job.hasUnknownOutcome = $1.needed(false) }),
+        ("claim", { $0.claim = $1.needed(0) }),
+        ("payload", { $0.job.payload = $1.needed(Data()) }),
+        ("is_started", { if $1.needed(false) { $0.job.counters.started += 1 } }),
     ]
-
-    private mutating func needed<Value>(_ value: Value?) -> Value? {
-        if value == nil { isWhole = false }
-        return value
-    }
 
     /// The text has the node, a space and the boot.
     private mutating func setAvoidance(_ text: String?) {
@@ -116,14 +145,6 @@ struct PostgreSQLJob {
         job.avoidance = .init(node: String(text[..<space]), bootID: String(text[text.index(after: space)...]), since: 0, until: 0)
         job.softDelay?.isNetwork = true
     }
-}
-
-extension PostgreSQLResult {
-    /// The rows, each read from its first column.
-    var rows: [PostgreSQLRow] { (0..<rowCount).map { PostgreSQLRow(self, $0) } }
-
-    /// The texts of the first column.
-    var firstTexts: [String] { rows.map { row in text(row.row, 0) ?? "" } }
 }
 
 extension Duration {

@@ -5,62 +5,36 @@ internal import Glibc
 
 /// The thread's side of a connection: it alone uses libpq's connection.
 final class PostgreSQLSession {
-    /// A request that was sent.
+    /// A statement that was sent.
     private struct Sent {
-        var request: PostgreSQLRequest
-        var statement: PostgreSQLStatement?
-        /// The statement's name on the server.
-        var name = ""
-        /// True if the request prepares the statement.
-        var prepares = false
-        /// True until the preparation's result.
-        var isPreparing = false
-        var outcome: Result<PostgreSQLResult, PostgreSQLFailure>?
+        let request: PostgreSQLConnection.Request
+        var answer = PostgreSQLConnection.Answer.failure(
+            PostgreSQLFailure(.lost(wasSent: true), "the server skipped an answer"))
     }
 
-    /// The largest number of requests without an answer; more would fill the buffers of both sides.
+    /// The largest number of statements without an answer; more would fill the buffers of both sides.
     private static let limit = 256
 
-    private let state: PostgreSQLConnectionState
+    private let owner: PostgreSQLConnection
     private let connection: OpaquePointer
-    private let notices = PostgreSQLNotices()
     private var sent: Deque<Sent> = []
-    private var statements: [PostgreSQLStatement: String] = [:]
-    private var statementCount = 0
-    /// The time since which the server could have answered the first request.
-    private var firstSince = Duration.zero
-    private var unansweredSettings = 0
+    /// The names of the prepared statements.
+    private var names: [String: String] = [:]
+    private var nameCount = 0
+    /// The time since which the server could have answered the first statement.
+    private var firstSince = SuspendingClock.now
     private var isEncrypted = false
 
-    /// Opens and serves the connection until its end.
-    static func run(_ state: PostgreSQLConnectionState) {
-        var failure: PostgreSQLFailure?
-        do throws(PostgreSQLFailure) {
-            guard state.wakeUp.descriptor >= 0 else {
-                throw PostgreSQLFailure(errno: -state.wakeUp.descriptor, operation: "eventfd()")
-            }
-            let session = try connect(state)
-            do throws(PostgreSQLFailure) {
-                try session.start()
-                try session.serve()
-            } catch {
-                failure = error
-                session.failSent(error)
-            }
-        } catch {
-            failure = error
-        }
-        state.end(failure)
-    }
-
     /// Returns a session with the first server that accepts one.
-    private static func connect(_ state: PostgreSQLConnectionState) throws(PostgreSQLFailure) -> PostgreSQLSession {
+    static func connect(
+        _ conninfo: PostgreSQLConninfo, for owner: PostgreSQLConnection
+    ) throws(PostgreSQLFailure) -> PostgreSQLSession {
         var refusals: [PostgreSQLFailure] = []
-        for server in try PostgreSQLConninfo(state.conninfo).servers {
-            guard let connection = PostgreSQLConninfo.start(server) else {
-                throw PostgreSQLFailure(errno: ENOMEM, operation: "PQconnectStartParams()")
+        for server in conninfo.servers {
+            guard let connection = PQconnectStart(server) else {
+                throw PostgreSQLFailure(errno: ENOMEM, operation: "PQconnectStart()")
             }
-            let session = PostgreSQLSession(state, connection)
+            let session = PostgreSQLSession(owner, connection)
             do throws(PostgreSQLFailure) {
                 try session.connect()
                 return session
@@ -69,74 +43,67 @@ final class PostgreSQLSession {
                 refusals.append(error)
             }
         }
-        throw PostgreSQLFailure(
-            .connect, refusals.map(\.message).joined(separator: "; "), sqlstate: refusals.last { $0.sqlstate != nil }?.sqlstate)
+        guard let last = refusals.last(where: { $0.sqlstate != nil }) ?? refusals.last else { throw PostgreSQLConninfo.invalid }
+        throw PostgreSQLFailure(.connect, refusals.map(\.message).joined(separator: "; "), sqlstate: last.sqlstate)
     }
 
-    private init(_ state: PostgreSQLConnectionState, _ connection: OpaquePointer) {
-        (self.state, self.connection) = (state, connection)
-        notices.attach(to: connection)
+    private init(_ owner: PostgreSQLConnection, _ connection: OpaquePointer) {
+        (self.owner, self.connection) = (owner, connection)
+        // libpq would print what a server sends beside its answers.
+        _ = PQsetNoticeReceiver(connection, { _, _ in }, nil)
         // Only there does a refusal show the server's code.
         PQsetErrorVerbosity(connection, PQERRORS_VERBOSE)
     }
 
     deinit { PQfinish(connection) }
 
-    // MARK: Opening
-
     private func connect() throws(PostgreSQLFailure) {
         let limit = PostgreSQLConninfo.connectTimeout(of: connection)
-        let deadline = limit.map { PostgreSQLWakeUp.now + .seconds($0) }
-        guard PQstatus(connection) != CONNECTION_BAD else { throw refusal() }
+        let deadline = limit.map { SuspendingClock.now + .seconds($0) }
+        guard PQstatus(connection) != CONNECTION_BAD else { throw PostgreSQLFailure(connecting: connection) }
         // libpq: "behave as if PQconnectPoll last returned PGRES_POLLING_WRITING".
         var polled = PGRES_POLLING_WRITING
         while polled != PGRES_POLLING_OK {
-            let events = polled == PGRES_POLLING_READING ? POLLIN : POLLOUT
-            let (isSignaled, ready) = try state.wakeUp.wait(for: PQsocket(connection), events, until: deadline)
-            if isSignaled {
-                state.wakeUp.clear()
-                if state.isClosing { throw .closed }
-            }
-            if ready != 0 {
-                polled = PQconnectPoll(connection)
-                guard polled != PGRES_POLLING_FAILED else { throw refusal() }
-            }
-            if polled != PGRES_POLLING_OK, let limit, let deadline, deadline <= PostgreSQLWakeUp.now {
+            let ready = try wait(for: polled == PGRES_POLLING_READING ? POLLIN : POLLOUT, until: deadline)
+            if ready != 0 { polled = PQconnectPoll(connection) }
+            guard polled != PGRES_POLLING_FAILED else { throw PostgreSQLFailure(connecting: connection) }
+            if polled != PGRES_POLLING_OK, let limit, let deadline, deadline <= .now {
                 throw PostgreSQLFailure(.connect, "the server did not answer within \(limit) s")
             }
         }
-        guard PQsetnonblocking(connection, 1) == 0, PQenterPipelineMode(connection) == 1 else { throw refusal() }
+        guard PQsetnonblocking(connection, 1) == 0, PQenterPipelineMode(connection) == 1 else {
+            throw PostgreSQLFailure(connecting: connection)
+        }
         isEncrypted = PQsslInUse(connection) != 0 || PQgssEncInUse(connection) != 0
     }
 
-    /// Applies the settings.
-    private func start() throws(PostgreSQLFailure) {
-        for (name, value) in state.settings {
-            let values = try PostgreSQLParameters([.text(name), .text(value)])
-            unansweredSettings += 1
-            try send(PostgreSQLRequest(.statement("SELECT set_config($1,$2,false)", values), .session(setting: name)))
-        }
-        while unansweredSettings > 0 { try turn() }
-        state.opened()
-    }
-
-    /// Returns the failure of a connection that could not be made.
-    private func refusal() -> PostgreSQLFailure {
-        var failure = PostgreSQLFailure(connecting: connection)
-        // libpq closes its socket after a failure, but it also needs descriptors to resolve names and to read files.
-        if failure.kind == .connect, case let number = -PostgreSQLWakeUp().descriptor, number > 0 {
-            failure.kind = .local
-            failure.message += " (\(PostgreSQLFailure.text(of: number)))"
-        }
-        return failure
+    /// Waits for events of the socket, or until the owner wakes the thread; returns the events.
+    private func wait(for events: Int32, until deadline: SuspendingClock.Instant?) throws(PostgreSQLFailure) -> Int32 {
+        var descriptors = [
+            pollfd(fd: PQsocket(connection), events: Int16(events), revents: 0),
+            pollfd(fd: owner.wakeUp, events: Int16(POLLIN), revents: 0),
+        ]
+        // Rounded up: a wait that ends too early would be repeated.
+        let limit = deadline.map { Int32(max(0, (($0 - .now) / .milliseconds(1)).rounded(.up))) } ?? -1
+        // ENOMEM is temporary, but nothing can be done without a wait.
+        if poll(&descriptors, 2, limit) < 0, errno != EINTR { throw PostgreSQLFailure(errno: errno, operation: "poll()") }
+        var count: eventfd_t = 0
+        if descriptors[1].revents != 0 { eventfd_read(owner.wakeUp, &count) }
+        return Int32(descriptors[0].revents)
     }
 
     // MARK: Serving
 
-    private func serve() throws(PostgreSQLFailure) {
-        while true {
-            for request in state.take(Self.limit - sent.count) { try send(request) }
-            try turn()
+    /// Serves the connection until its end, and returns the reason.
+    func serve() -> PostgreSQLFailure {
+        do throws(PostgreSQLFailure) {
+            while true {
+                for request in try owner.take(Self.limit - sent.count) { try send(request) }
+                try turn()
+            }
+        } catch {
+            for sent in sent { sent.request.continuation.resume(returning: .failure(error.lost(wasSent: true))) }
+            return error
         }
     }
 
@@ -147,16 +114,11 @@ final class PostgreSQLSession {
         try receive()
         // After an end that PQflush has noticed there is no socket to wait for.
         guard flushed >= 0, PQstatus(connection) == CONNECTION_OK else { throw endOfConnection() }
-        if sent.count < Self.limit, unansweredSettings == 0, state.hasWaiting { return }
-        var deadline = sent.isEmpty ? nil : firstSince + state.timeLimit
+        if sent.count < Self.limit, owner.hasWaiting { return }
+        var deadline = sent.isEmpty ? nil : firstSince + owner.timeLimit
         // TLS may hold decrypted bytes that libpq has not read, while the socket has nothing to read.
-        if isEncrypted, let end = deadline { deadline = min(end, PostgreSQLWakeUp.now + .milliseconds(50)) }
-        let events = flushed > 0 ? POLLIN | POLLOUT : POLLIN
-        let (isSignaled, ready) = try state.wakeUp.wait(for: PQsocket(connection), events, until: deadline)
-        if isSignaled {
-            state.wakeUp.clear()
-            if state.isClosing { throw .closed }
-        }
+        if isEncrypted, let end = deadline { deadline = min(end, .now + .milliseconds(50)) }
+        let ready = try wait(for: flushed > 0 ? POLLIN | POLLOUT : POLLIN, until: deadline)
         if ready & ~POLLOUT != 0 || isEncrypted {
             // Each call reads at least 8 KiB, half of TLS's largest record.
             for _ in 0..<(isEncrypted ? 4 : 1) where PQconsumeInput(connection) == 0 {
@@ -167,130 +129,94 @@ final class PostgreSQLSession {
             try receive()
         }
         // Judged after reading: this process may have been stopped as well.
-        if ready == 0, !sent.isEmpty, firstSince + state.timeLimit <= PostgreSQLWakeUp.now {
-            throw PostgreSQLFailure(.lost(wasSent: true), "the server did not answer within \(state.timeLimit)")
+        if ready == 0, !sent.isEmpty, firstSince + owner.timeLimit <= .now {
+            throw PostgreSQLFailure(.lost(wasSent: true), "the server did not answer within \(owner.timeLimit)")
         }
     }
 
-    private func send(_ request: PostgreSQLRequest) throws(PostgreSQLFailure) {
-        if sent.isEmpty { firstSince = PostgreSQLWakeUp.now }
+    private func send(_ request: PostgreSQLConnection.Request) throws(PostgreSQLFailure) {
+        if sent.isEmpty { firstSince = .now }
+        sent.append(Sent(request: request))
+        let parameters = request.parameters
         var isSent = true
-        switch request.operation {
-        case .listen(let channel):
-            sent.append(Sent(request: request))
-            if let quoted = PQescapeIdentifier(connection, channel, channel.utf8.count) {
-                isSent = PQsendQueryParams(connection, "LISTEN \(String(cString: quoted))", 0, nil, nil, nil, nil, 1) == 1
-                PQfreemem(quoted)
-            } else {
-                isSent = false
-            }
-        case .statement(let sql, let parameters):
-            let statement = PostgreSQLStatement(sql: sql, types: parameters.oids)
-            // A repeated request relies on no other one.
-            let known = request.isRepeated ? nil : statements[statement]
-            let name = known ?? newName()
-            sent.append(Sent(request: request, statement: statement, name: name, prepares: known == nil, isPreparing: known == nil))
-            if known == nil {
-                statements[statement] = name
-                isSent = PQsendPrepare(connection, name, sql, Int32(parameters.oids.count), parameters.oids) == 1
-            }
-            isSent = isSent && parameters.send(name, connection)
+        let name = names[request.sql] ?? "s\(nameCount)"
+        if names.updateValue(name, forKey: request.sql) == nil {
+            nameCount += 1
+            isSent = PQsendPrepare(connection, name, request.sql, Int32(parameters.count), parameters.map(\.oid)) == 1
         }
-        // Half a request cannot be taken back.
+        var bytes: [UInt8] = []
+        for parameter in parameters { bytes += parameter.bytes ?? [] }
+        // A parameter of no bytes still needs an address: none is NULL.
+        bytes.append(0)
+        let lengths = parameters.map { $0.bytes?.count ?? 0 }
+        isSent = bytes.withUnsafeBytes { bytes in
+            var next = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
+            let values = zip(parameters, lengths).map { parameter, length in
+                defer { next = next?.advanced(by: length) }
+                return parameter.bytes == nil ? nil : next
+            }
+            return isSent
+                && PQsendQueryPrepared(
+                    connection, name, Int32(values.count), values, lengths.map(Int32.init), values.map { _ in 1 }, 1) == 1
+        }
+        // Half a statement cannot be taken back.
         guard isSent, PQpipelineSync(connection) == 1 else { throw endOfConnection() }
-    }
-
-    private func newName() -> String {
-        statementCount += 1
-        return "s\(statementCount)"
     }
 
     /// Handles the answers and notifications that have arrived.
     private func receive() throws(PostgreSQLFailure) {
         var emptyCount = 0
         while !sent.isEmpty, PQisBusy(connection) == 0 {
-            guard let result = PQgetResult(connection) else {
+            if let result = PQgetResult(connection) {
+                emptyCount = 0
+                try receive(PostgreSQLResult(result))
+            } else {
                 // The separator of two results; a connection that has ended returns nothing else.
                 emptyCount += 1
                 if emptyCount > 8 { throw endOfConnection() }
-                continue
             }
-            emptyCount = 0
-            try receive(result)
         }
         while let notification = PQnotifies(connection) {
-            let (channel, payload) = (String(cString: notification.pointee.relname), notification.pointee.extra)
-            let text = payload.map { String(cString: $0) } ?? ""
             PQfreemem(notification)
-            state.onNotification(channel, text)
+            owner.onNotification()
         }
     }
 
-    private func receive(_ result: OpaquePointer) throws(PostgreSQLFailure) {
-        switch PQresultStatus(result) {
-        case PGRES_PIPELINE_SYNC:
-            PQclear(result)
-            // Only here is the transaction committed.
-            try finishFirst()
-        case PGRES_COMMAND_OK where sent[0].isPreparing:
-            PQclear(result)
-            sent[0].isPreparing = false
-        case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY:
-            sent[0].outcome = .success(PostgreSQLResult(result))
-        case PGRES_PIPELINE_ABORTED:
-            PQclear(result)
+    private func receive(_ result: PostgreSQLResult) throws(PostgreSQLFailure) {
+        switch PQresultStatus(result.result) {
+        case PGRES_PIPELINE_SYNC: finishFirst()
+        // The answer to the preparation comes first.
+        case PGRES_TUPLES_OK, PGRES_COMMAND_OK: sent[0].answer = .success(result)
+        case PGRES_PIPELINE_ABORTED: break
         case PGRES_FATAL_ERROR:
-            defer { PQclear(result) }
-            var isFatal = false
-            let failure = PostgreSQLFailure(result: result, isFatal: &isFatal)
-            guard !isFatal else { throw failure }
-            sent[0].outcome = .failure(failure)
-        default:
-            PQclear(result)
-            throw PostgreSQLFailure(.lost(wasSent: true), "the server's answer is of an unexpected kind")
+            let failure = PostgreSQLFailure(result)
+            guard failure.kind == .server else { throw failure }
+            sent[0].answer = .failure(failure)
+        default: throw PostgreSQLFailure(.lost(wasSent: true), "the server's answer is of an unexpected kind")
         }
     }
 
-    /// Answers the first request, whose transaction has ended.
-    private func finishFirst() throws(PostgreSQLFailure) {
-        var first = sent.removeFirst()
-        firstSince = PostgreSQLWakeUp.now
-        guard let outcome = first.outcome else {
-            first.request.answer(.failure(PostgreSQLFailure(.lost(wasSent: true), "the server skipped an answer")))
-            throw PostgreSQLFailure(.lost(wasSent: true), "the server skipped an answer")
+    /// Answers the first statement: only here is its transaction committed.
+    private func finishFirst() {
+        let first = sent.removeFirst()
+        firstSince = .now
+        if case .failure(let failure) = first.answer, failure.isStale || failure.sqlstate?.hasPrefix("42") == true {
+            // Its next use prepares it again.
+            names[first.request.sql] = nil
         }
-        if case .failure(let failure) = outcome, let statement = first.statement {
-            // invalid_sql_statement_name, and feature_not_supported: "cached plan must not change result type".
-            let isStale = failure.kind == .server(sqlstate: "26000") || failure.kind == .server(sqlstate: "0A000")
-            if first.isPreparing || isStale, statements[statement] == first.name { statements[statement] = nil }
-            // Another request was to prepare the statement, and failed. This one was not carried out, and prepares it itself.
-            if isStale, !first.prepares, !first.request.isRepeated {
-                first.request.isRepeated = true
-                return state.putBack(first.request)
-            }
-        }
-        switch first.request.receiver {
-        case .task: first.request.answer(outcome)
-        case .session(let setting):
-            unansweredSettings -= 1
-            guard case .failure(var failure) = outcome else { return }
-            failure.message = "the setting \(setting) was refused: \(failure.message)"
-            throw failure
-        }
+        first.request.continuation.resume(returning: first.answer)
     }
 
-    // MARK: End
-
-    /// Returns the failure of a connection that has ended, with the server's reason if it gave one.
+    /// Returns the failure of a connection that has ended.
     private func endOfConnection() -> PostgreSQLFailure {
-        if let last = notices.fatal { return last }
-        let text = PostgreSQLFailure.line(PQerrorMessage(connection)) ?? "the connection ended"
-        return PostgreSQLFailure(.lost(wasSent: true), text)
+        PostgreSQLFailure(.lost(wasSent: true), PostgreSQLFailure.line(PQerrorMessage(connection)) ?? "the connection ended")
     }
+}
 
-    private func failSent(_ failure: PostgreSQLFailure) {
-        for sent in sent { sent.request.answer(.failure(failure.lost(wasSent: true))) }
-        sent = []
-    }
+extension PostgreSQLFailure {
+    /// True if the server has forgotten a prepared statement or could not prepare it for the one before, or if its plan is out of
+    /// date: the statement was not carried out, and its next use prepares it.
+    // invalid_sql_statement_name, and feature_not_supported: "cached plan must not change result type".
+    var isStale: Bool { kind == .server && ["26000", "0A000"].contains(sqlstate) }
 }
 #endif

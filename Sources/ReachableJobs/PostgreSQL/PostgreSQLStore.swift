@@ -1,6 +1,5 @@
 #if PostgreSQL
 internal import FoundationEssentials
-internal import PostgreSQLSchema
 internal import Reachability
 public import ReachableRetry
 internal import Synchronization
@@ -36,12 +35,11 @@ public final class PostgreSQLStore: JobStore {
     /// The server and the database, without user or password.
     public let address: String
 
-    let link: PostgreSQLLink
-    let hints = Listeners<Void>()
-    let poll = Mutex<Task<Void, Never>?>(nil)
-    private let conninfo: String
+    private let link: PostgreSQLLink
+    private let hints = Listeners<Void>()
+    private let isPolling = Mutex(false)
     private let state = Mutex(State())
-    private let machine: PostgreSQLMachine
+    private let reading: @Sendable () -> StoreClock.Reading
 
     /// Makes a store, which connects with its first call.
     ///
@@ -50,18 +48,19 @@ public final class PostgreSQLStore: JobStore {
     ///   - bus: The bus that waits for the network and makes connections; without one the store repeats by itself.
     ///   - installsTables: True to call ``install()`` with the first connection if the tables are missing.
     public convenience init(_ connection: String, bus: RetryBus? = nil, installsTables: Bool = false) {
-        self.init(connection, bus: bus, installsTables: installsTables, machine: .kernel)
+        self.init(connection, bus: bus, installsTables: installsTables, reading: Machine.reading)
     }
 
-    /// Makes a store on a machine whose processes a test holds.
-    package init(_ connection: String, bus: RetryBus?, installsTables: Bool = false, machine: PostgreSQLMachine) {
-        (conninfo, self.machine) = (connection, machine)
-        link = PostgreSQLLink(connection, bus: bus, installsTables: installsTables) { [hints] in hints.yield(()) }
-        address = link.address
+    /// Makes a store on a machine whose clocks a test holds.
+    package init(
+        _ connection: String, bus: RetryBus?, installsTables: Bool = false, reading: @escaping @Sendable () -> StoreClock.Reading
+    ) {
+        let conninfo = PostgreSQLConninfo(connection)
+        (address, self.reading) = (conninfo.address, reading)
+        link = PostgreSQLLink(conninfo, bus: bus, installsTables: installsTables) { [hints] in hints.yield(()) }
     }
 
     deinit {
-        poll.withLock { $0 }?.cancel()
         hints.finish()
         link.close()
     }
@@ -73,39 +72,7 @@ public final class PostgreSQLStore: JobStore {
     ///
     /// - Throws: ``JobStoreError``.
     public func install() async throws(JobStoreError) {
-        let connection = PostgreSQLConnection(
-            conninfo: conninfo, settings: PostgreSQLLink.settings, onNotification: { _, _ in }, onEnd: { _ in })
-        defer { connection.close() }
-        do throws(PostgreSQLFailure) {
-            try await connection.open()
-            try await Self.install(on: connection)
-        } catch {
-            throw error.storeError(for: address)
-        }
-    }
-
-    /// Installs the tables and functions in one transaction, one installation of a schema at a time.
-    static func install(on connection: PostgreSQLConnection) async throws(PostgreSQLFailure) {
-        let lock = "SELECT pg_advisory_xact_lock(1919246592, coalesce(hashtext(current_schema()), 0))"
-        for statement in ["BEGIN", lock] + PostgreSQLSchema.versions { _ = try await connection.query(statement) }
-        let applied = try await connection.query("SELECT max(version) FROM reachable_versions").int(0, 0) ?? 0
-        for version in applied..<PostgreSQLSchema.version {
-            for statement in PostgreSQLSchema.tables(version + 1) { _ = try await connection.query(statement) }
-        }
-        for statement in PostgreSQLSchema.functions + ["COMMIT"] { _ = try await connection.query(statement) }
-    }
-
-    /// Refuses tables of other versions.
-    static func check(_ version: Int64) throws(PostgreSQLFailure) {
-        let known = PostgreSQLSchema.version
-        if version > known {
-            throw PostgreSQLFailure(
-                .server(sqlstate: "RE003"), "the store has version \(version), and this program knows versions up to \(known)")
-        }
-        if version < known {
-            throw PostgreSQLFailure(
-                .server(sqlstate: "RE005"), "the store has version \(version), and this program needs version \(known)")
-        }
+        do throws(PostgreSQLFailure) { try await link.install() } catch { throw error.storeError(for: address) }
     }
 
     /// Ends the connection; later calls throw.
@@ -119,24 +86,17 @@ public final class PostgreSQLStore: JobStore {
     package func push(_ jobs: [NewJob], limit: Int?) async throws(JobStoreError) -> [PushReceipt] {
         if jobs.isEmpty { return [] }
         if let error = JobStoreError.tooLarge(jobs) { throw error }
-        let values: [PostgreSQLValue] = [
-            .ids(jobs.map(\.id)), .texts(jobs.map { StoredText.stored($0.queue) }),
-            .texts(jobs.map { StoredText.stored($0.kind) }), .ints(jobs.map { Int64($0.version) }),
-            .bytesArray(jobs.map(\.payload)),
-            .texts(jobs.map { StoredText.stored($0.scope) }), .texts(jobs.map { $0.destination.map(StoredText.stored) }),
-            .ints(jobs.map { Int64($0.priority.rawValue) }), .ints(jobs.map { $0.delay?.storable }),
-            .ints(jobs.map { $0.timeLimit?.storable }), .texts(jobs.map { $0.unique?.rule }),
-            .texts(jobs.map { ($0.unique?.key).map(StoredText.stored) }), .texts(jobs.map { $0.serialKey.map(StoredText.stored) }),
-            .bools(jobs.map(\.continuesAfterFailure)), .bools(jobs.map(\.isRepeatable)),
-            .texts(jobs.map { $0.idempotencyKey == $0.id.description ? nil : StoredText.stored($0.idempotencyKey) }),
-            .texts(jobs.map { StoredText.text(of: $0.traceContext) }), .int(limit.map(Int64.init)),
+        let parameters: [PostgreSQLParameter] = [
+            .array(jobs.map(\.id)), .array(jobs.map(\.queue)), .array(jobs.map(\.kind)), .array(jobs.map(\.version)),
+            .array(jobs.map(\.payload)), .array(jobs.map(\.scope)), .array(jobs.map(\.destination)),
+            .array(jobs.map(\.priority.rawValue)), .array(jobs.map { $0.delay?.storable }),
+            .array(jobs.map { $0.timeLimit?.storable }), .array(jobs.map { $0.unique?.rule }), .array(jobs.map { $0.unique?.key }),
+            .array(jobs.map(\.serialKey)), .array(jobs.map(\.continuesAfterFailure)), .array(jobs.map(\.isRepeatable)),
+            .array(jobs.map { $0.idempotencyKey == $0.id.description ? nil : $0.idempotencyKey }),
+            .array(jobs.map { StoredText.text(of: $0.traceContext) }), .value(limit),
         ]
-        let list = (1...18).map { "$\($0)" }.joined(separator: ", ")
-        let result = try await query("SELECT * FROM reachable_push_batch(\(list))", values)
-        return try result.rows.map { row throws(JobStoreError) in
-            var row = row
-            guard let id = row.id(), let outcome = row.text().flatMap(PushReceipt.Outcome.init)
-            else { throw malformed }
+        return try read(try await call("reachable_push_batch", parameters).rows) { row in
+            guard let id: DurableJobID = row.next(), let outcome = row.next().flatMap(PushReceipt.Outcome.init) else { return nil }
             return PushReceipt(id: id, outcome: outcome)
         }
     }
@@ -145,20 +105,17 @@ public final class PostgreSQLStore: JobStore {
     package func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         if results.isEmpty { return [] }
         let delays = results.map(\.outcome.delays)
-        let values: [PostgreSQLValue] = [
-            .int(worker.rawValue), .ids(results.map(\.ticket.id)), .ints(results.map(\.ticket.claim)),
-            .texts(results.map(\.outcome.word)), .texts(short(results.map { $0.outcome.reason.map(StoredText.stored) })),
-            .ints(short(results.map { $0.time?.nanoseconds })), .ints(short(delays.map { $0?.soft.storable })),
-            .bools(short(delays.map { $0?.isNetwork })), .ints(short(delays.map { $0?.hard?.storable })),
-            .ints(short(results.map { $0.holdsDestination?.storable })), .ints(results.map { Int64($0.counters.started) }),
-            .ints(results.map { Int64($0.counters.charged) }), .ints(results.map { Int64($0.counters.networkFailures) }),
-            .ints(results.map { Int64($0.counters.failureIndex) }),
-            .texts(short(results.map { $0.storedError.map(StoredText.stored) })), .int(nodeTime),
-            .bool(state.withLock(\.hasUnansweredResults)),
+        let parameters: [PostgreSQLParameter] = [
+            .value(worker.rawValue), .array(results.map(\.ticket.id)), .array(results.map(\.ticket.claim)),
+            .array(results.map(\.outcome.word)), short(results.map(\.outcome.reason)), short(results.map { $0.time?.nanoseconds }),
+            short(delays.map { $0?.soft.storable }), short(delays.map { $0?.isNetwork }), short(delays.map { $0?.hard?.storable }),
+            short(results.map { $0.holdsDestination?.storable }), .array(results.map(\.counters.started)),
+            .array(results.map(\.counters.charged)), .array(results.map(\.counters.networkFailures)),
+            .array(results.map(\.counters.failureIndex)), short(results.map(\.storedError)), .value(nodeTime),
+            .value(state.withLock(\.hasUnansweredResults)),
         ]
-        let list = (1...17).map { "$\($0)" }.joined(separator: ", ")
         do throws(JobStoreError) {
-            let result = try await query("SELECT * FROM reachable_finish(\(list))", values) { $0[16] = .bool(true) }
+            let result = try await call("reachable_finish", parameters) { $0[16] = .value(true) }
             state.withLock { $0.hasUnansweredResults = false }
             return try outcomes(result)
         } catch {
@@ -168,112 +125,111 @@ public final class PostgreSQLStore: JobStore {
     }
 
     /// Returns an empty array in the place of one that has only nulls, which the server adds.
-    private func short<Value>(_ values: [Value?]) -> [Value?] { values.contains { $0 != nil } ? values : [] }
+    private func short<Value: PostgreSQLValue>(_ values: [Value?]) -> PostgreSQLParameter {
+        .array(values.contains { $0 != nil } ? values : [])
+    }
 
     /// Cancels jobs; see ``JobStore/cancel(_:)``.
     package func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {
         if ids.isEmpty { return [] }
-        return try outcomes(try await query("SELECT * FROM reachable_cancel($1)", [.ids(ids)]))
+        return try outcomes(try await call("reachable_cancel", [.array(ids)]))
     }
 
     /// Makes jobs available again; see ``JobStore/retry(_:limit:)``.
     package func retry(_ ids: [DurableJobID], limit: Int?) async throws(JobStoreError) -> [RetryOutcome] {
         if ids.isEmpty { return [] }
-        let result = try await query("SELECT * FROM reachable_retry($1, $2)", [.ids(ids), .int(limit.map(Int64.init))])
-        return result.rows.map { row in
-            var row = row
-            let (outcome, holder) = (row.text(), row.id())
-            return holder.map { .taken(by: $0) } ?? (outcome == "retried" ? .retried : .notEnded)
+        return try read(try await call("reachable_retry", [.array(ids), .value(limit)]).rows) { row in
+            let (isRetried, holder): (Bool, DurableJobID?) = (row.next() == "retried", row.next())
+            return holder.map { .taken(by: $0) } ?? (isRetried ? .retried : .notEnded)
         }
     }
 
     /// Ends the backoff of jobs; see ``JobStore/endBackoff(_:)``.
     package func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
         if ids.isEmpty { return [] }
-        let result = try await query("SELECT * FROM reachable_end_backoff($1)", [.ids(ids)])
-        return (0..<result.rowCount).map { result.bool($0, 0) ?? false }
+        return try read(try await call("reachable_end_backoff", [.array(ids)]).rows) { $0.next() }
     }
 
     /// Pauses or resumes a queue; see ``JobStore/setPaused(_:queue:)``.
     package func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) {
-        _ = try await query("SELECT reachable_set_paused($1, $2)", [.text(StoredText.stored(queue)), .bool(isPaused)])
+        _ = try await call("reachable_set_paused", [.value(queue), .value(isPaused)])
     }
 
     /// Deletes old jobs; see ``JobStore/prune(_:limit:)``.
     package func prune(_ retention: Retention, limit: Int) async throws(JobStoreError) -> Int {
         if limit <= 0 { return 0 }
-        let values: [PostgreSQLValue] = [
-            .int(retention.succeeded.storable), .int(retention.failed.storable), .int(Int64(limit)),
+        let parameters: [PostgreSQLParameter] = [
+            .value(retention.succeeded.storable), .value(retention.failed.storable), .value(limit),
         ]
-        return Int(clamping: try await query("SELECT reachable_prune($1, $2, $3)", values).int(0, 0) ?? 0)
+        return try await call("reachable_prune", parameters).value() ?? 0
     }
 
     // MARK: Workers
 
     /// The time of the machine's boot clock; see ``JobStore/nodeTime``.
-    package var nodeTime: Int64 { machine.bootTime() }
+    package var nodeTime: Int64 { reading().boot }
 
     /// Adds a worker; see ``JobStore/register(queue:node:)``.
     package func register(queue: String, node: String) async throws(JobStoreError) -> WorkerID {
-        let values: [PostgreSQLValue] = [
-            .text(StoredText.stored(queue)), .text(StoredText.stored(node)), .text(machine.bootID()), .text(machine.name),
-            .text(machine.process), .text(machine.host.map(StoredText.stored)),
+        let parameters: [PostgreSQLParameter] = [
+            .value(queue), .value(node), .value(reading().bootID), .value(Machine.processSpace), .value(Machine.process),
+            .value(NodeName.hostName),
         ]
-        let result = try await query("SELECT * FROM reachable_register($1, $2, $3, $4, $5, $6)", values)
-        guard var row = result.rows.first, let number = row.int() else { throw malformed }
+        guard var row = try await call("reachable_register", parameters).rows.first, let number: Int64 = row.next()
+        else { throw malformed }
         try await removeEnded(&row)
         return WorkerID(rawValue: number)
     }
 
     /// Removes a worker; see ``JobStore/unregister(_:)``.
     package func unregister(_ worker: WorkerID) async throws(JobStoreError) {
-        _ = try await query("SELECT reachable_unregister($1)", [.int(worker.rawValue)])
+        _ = try await call("reachable_unregister", [.value(worker.rawValue)])
     }
 
     /// Extends a lease; see ``JobStore/extend(_:)``.
     package func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
-        let result = try await query("SELECT * FROM reachable_extend($1, $2)", [.int(worker.rawValue), .text(machine.name)])
+        let result = try await call("reachable_extend", [.value(worker.rawValue), .value(Machine.processSpace)])
         guard var row = result.rows.first else { throw .unknown(worker) }
         let status = WorkerStatus(&row)
         try await removeEnded(&row)
         // Later tables may have been installed since the connection was made.
-        do throws(PostgreSQLFailure) { try Self.check(row.int() ?? 0) } catch { throw error.storeError(for: address) }
+        do throws(PostgreSQLFailure) { try PostgreSQLFailure.check(row.next()) } catch { throw error.storeError(for: address) }
         return status
     }
 
     /// Returns a worker's state; see ``JobStore/status(of:)``.
     package func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
-        let result = try await query("SELECT * FROM reachable_status($1)", [.int(worker.rawValue)])
+        let result = try await call("reachable_status", [.value(worker.rawValue)])
         guard var row = result.rows.first else { throw .unknown(worker) }
         return WorkerStatus(&row)
     }
 
     /// Removes the workers of this machine that ended with their processes: their jobs need not wait for the end of a lease.
     private func removeEnded(_ row: inout PostgreSQLRow) async throws(JobStoreError) {
-        let ended = zip(row.ints(), row.texts()).compactMap { $1.map(machine.isAlive) == false ? $0 : nil }
+        let (numbers, processes): ([Int64?], [String?]) = (row.array(), row.array())
+        let ended = zip(numbers, processes).filter { $1.map(Machine.isAlive) == false }.map(\.0)
         if ended.isEmpty { return }
-        _ = try await query("SELECT reachable_remove_ended($1, $2)", [.text(machine.name), .ints(ended)])
+        _ = try await call("reachable_remove_ended", [.value(Machine.processSpace), .array(ended)])
     }
 
     /// Claims jobs; see ``JobStore/claim(_:)``.
     package func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {
         let worker = request.worker
-        let lost = state.withLock { $0.lostCalls[worker] ?? [] }
-        var calls = lost
-        func values() -> [PostgreSQLValue] {
+        var calls = state.withLock { $0.lostCalls[worker] ?? [] }
+        func parameters() -> [PostgreSQLParameter] {
             let call = state.withLock { state in
                 state.lastCall += 1
                 return state.lastCall
             }
             defer { calls.append(call) }
             return [
-                .int(worker.rawValue), .int(call), .ints(calls), .int(Int64(request.limit)), .ints(request.lanes.map(\.lane)),
-                .ints(request.lanes.map { Int64($0.limit) }), .ints(request.lanes.map(\.edge)), .int(nodeTime),
-                .int(request.lastKnownLane),
+                .value(worker.rawValue), .value(call), .array(calls), .value(request.limit), .array(request.lanes.map(\.lane)),
+                .array(request.lanes.map(\.limit)), .array(request.lanes.map(\.edge)), .value(nodeTime),
+                .value(request.lastKnownLane),
             ]
         }
         do throws(JobStoreError) {
-            let result = try await query(Self.claimStatement, values()) { $0 = values() }
+            let result = try await call("reachable_claim", parameters(), selecting: Self.claimColumns) { $0 = parameters() }
             let claims = try claims(result, worker)
             state.withLock { $0.lostCalls[worker] = nil }
             return claims
@@ -283,75 +239,254 @@ public final class PostgreSQLStore: JobStore {
         }
     }
 
-    private static let claimStatement = """
-        SELECT is_paused, has_more, next_due, now, lane_numbers, lane_kinds, lane_versions, lane_scopes, lane_destinations, gone,
-               \(PostgreSQLJob.selection("")) FROM reachable_claim($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    private static let claimColumns = """
+        is_paused, has_more, next_due, now, lane_numbers, lane_kinds, lane_versions, lane_scopes, lane_destinations, gone, \
+        \(PostgreSQLJob.selection(""))
         """
 
     private func claims(_ result: PostgreSQLResult, _ worker: WorkerID) throws(JobStoreError) -> Claims {
         guard var row = result.rows.first else { throw .unknown(worker) }
-        let (isPaused, hasMore, nextDue, now) = (row.bool(), row.bool(), row.instant(), row.instant())
-        var claims = Claims(
-            jobs: [], newLanes: [], isPaused: isPaused, hasMore: hasMore, nextDue: nextDue,
-            now: now ?? StoreInstant(nanoseconds: 0))
-        let (numbers, kinds, versions, scopes, destinations) = (row.ints(), row.texts(), row.ints(), row.texts(), row.texts())
-        for (index, number) in numbers.enumerated()
-        where [kinds.count, versions.count, scopes.count, destinations.count].allSatisfy({ index < $0 }) {
-            claims.newLanes.append(
-                Lane(
-                    id: number, kind: kinds[index] ?? "", version: Int(clamping: versions[index]), scope: scopes[index] ?? "",
-                    destination: destinations[index]))
+        let (isPaused, hasMore, nextDue) = (row.needed(false), row.needed(false), row.instant())
+        let now = StoreInstant(nanoseconds: row.needed(0))
+        let (numbers, kinds, versions): ([Int64?], [String?], [Int?]) = (row.array(), row.array(), row.array())
+        let (scopes, destinations): ([String?], [String?]) = (row.array(), row.array())
+        guard [kinds.count, versions.count, scopes.count, destinations.count].allSatisfy({ $0 == numbers.count })
+        else { throw malformed }
+        let lanes = numbers.indices.map { index in
+            Lane(
+                id: numbers[index] ?? 0, kind: kinds[index] ?? "", version: versions[index] ?? 0, scope: scopes[index] ?? "",
+                destination: destinations[index])
         }
-        claims.goneLanes = Set(row.ints())
+        let gone: [Int64?] = row.array()
         // The next claim gives these jobs back if one cannot be read.
-        claims.jobs = try jobs(result, from: row.column).map { Claims.Claimed(job: $0.job, claim: $0.claim) }
-        return claims
-    }
-
-    /// Returns the jobs of all rows but the first.
-    private func jobs(_ result: PostgreSQLResult, from column: Int) throws(JobStoreError) -> [PostgreSQLJob] {
-        try result.rows.dropFirst().map { row throws(JobStoreError) in
-            var row = PostgreSQLRow(result, row.row, from: column)
-            guard let job = PostgreSQLJob(&row) else { throw malformed }
-            return job
+        let jobs = try read(result.rows(from: row.column).dropFirst()) { row in
+            let job = PostgreSQLJob(&row)
+            return Claims.Claimed(job: job.job, claim: job.claim)
         }
+        var claims = Claims(jobs: jobs, newLanes: lanes, isPaused: isPaused, hasMore: hasMore, nextDue: nextDue, now: now)
+        claims.goneLanes = Set(gone.compactMap(\.self))
+        return claims
     }
 
     /// Fails jobs whose deadline has passed; see ``JobStore/expire(queue:limit:)``.
     package func expire(queue: String, limit: Int) async throws(JobStoreError) -> ExpiredJobs {
-        let values: [PostgreSQLValue] = [.text(StoredText.stored(queue)), .int(Int64(limit))]
-        let result = try await query(
-            "SELECT next, has_more, \(PostgreSQLJob.selection()) FROM reachable_expire($1, $2)", values)
+        let result = try await call(
+            "reachable_expire", [.value(queue), .value(limit)], selecting: "next, has_more, \(PostgreSQLJob.selection())")
         guard var row = result.rows.first else { throw malformed }
-        let (next, hasMore) = (row.instant(), row.bool())
-        return ExpiredJobs(jobs: try jobs(result, from: row.column).map(\.job), next: next, hasMore: hasMore)
+        let (next, hasMore) = (row.instant(), row.needed(false))
+        let jobs = try read(result.rows(from: row.column).dropFirst()) { PostgreSQLJob(&$0).job }
+        return ExpiredJobs(jobs: jobs, next: next, hasMore: hasMore)
     }
 
     /// Records starts; see ``JobStore/start(_:by:)``.
     package func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
         if tickets.isEmpty { return [] }
-        let result = try await query("SELECT * FROM reachable_start($1, $2, $3)", values(tickets, worker))
-        return (0..<result.rowCount).map { result.bool($0, 0) ?? false }
+        return try read(try await call("reachable_start", parameters(tickets, worker)).rows) { $0.next() }
     }
 
     /// Gives jobs back; see ``JobStore/giveBack(_:by:)``.
     @discardableResult
     package func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         if tickets.isEmpty { return [] }
-        let sql = "SELECT * FROM reachable_give_back($1, $2, $3, $4)"
-        return try outcomes(try await query(sql, values(tickets, worker) + [.bool(false)]) { $0[3] = .bool(true) })
+        let parameters = parameters(tickets, worker) + [.value(false)]
+        return try outcomes(try await call("reachable_give_back", parameters) { $0[3] = .value(true) })
     }
 
-    private func values(_ tickets: [JobTicket], _ worker: WorkerID) -> [PostgreSQLValue] {
-        [.int(worker.rawValue), .ids(tickets.map(\.id)), .ints(tickets.map(\.claim))]
+    private func parameters(_ tickets: [JobTicket], _ worker: WorkerID) -> [PostgreSQLParameter] {
+        [.value(worker.rawValue), .array(tickets.map(\.id)), .array(tickets.map(\.claim))]
+    }
+
+    // MARK: Reading
+
+    /// Returns jobs by position; see ``JobStore/find(_:)``.
+    package func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] {
+        let prefix = filter.idPrefix?.lowercased()
+        if let prefix, prefix.utf8.count > 32 || !prefix.utf8.allSatisfy({ Character(UnicodeScalar($0)).isHexDigit }) { return [] }
+        let parameters: [PostgreSQLParameter] = [
+            .array(filter.ids.map(Array.init)), .value(filter.queue),
+            .array(filter.states.map { $0.map { PostgreSQLRow.states.firstIndex(of: $0) } }), .array(filter.kinds.map(Array.init)),
+            .value(prefix), .value(filter.uniqueKey), .value(filter.serialKey), .value(filter.destination), .value(filter.after),
+            .value(filter.limit.map { max(0, $0) }),
+        ]
+        let result = try await call("reachable_find", parameters, selecting: PostgreSQLJob.selection(""))
+        return try read(result.rows) { PostgreSQLJob(&$0).job }
+    }
+
+    /// Explains why jobs do not run; see ``JobStore/explain(_:)``.
+    package func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobExplanation?] {
+        if ids.isEmpty { return [] }
+        let facts = "now, is_paused, workers, hold, serial_blocker, serial_state, unique_blocker, unique_state, worker, is_started"
+        let columns = "\(facts), \(PostgreSQLJob.selection(hasPayload: false))"
+        let result = try await call("reachable_explain", [.array(Array(Set(ids)))], selecting: columns)
+        let explanations = try read(result.rows) { row in
+            let (now, isPaused, workers) = (StoreInstant(nanoseconds: row.needed(0)), row.needed(false), row.needed(0))
+            let hold = row.instant()
+            let blockers = [JobExplanation.Blocker.Key.serial, .unique].compactMap { key -> JobExplanation.Blocker? in
+                let (id, state): (DurableJobID?, DurableJob.State?) = (row.next(), row.state())
+                guard let id, let state else { return nil }
+                return JobExplanation.Blocker(id: id, state: state, key: key)
+            }
+            let (worker, isStarted) = (row.next().map(WorkerID.init(rawValue:)), row.needed(false))
+            return JobExplanation(
+                job: PostgreSQLJob(&row).job, isPaused: isPaused, workers: workers, holdUntil: hold, blockers: blockers,
+                worker: worker, isStarted: isStarted, now: now)
+        }
+        let known = Dictionary(uniqueKeysWithValues: explanations.map { ($0.id, $0) })
+        return ids.map { known[$0] }
+    }
+
+    /// Returns the workers; see ``JobStore/workers(of:)``.
+    package func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] {
+        try read(try await call("reachable_list_workers", [.value(queue)]).rows) { row in
+            let (id, queue, node): (WorkerID, String, String) = (.init(rawValue: row.needed(0)), row.needed(""), row.needed(""))
+            let (host, process): (String?, String?) = (row.next(), row.next())
+            return RegisteredWorker(
+                id: id, queue: queue, node: node, host: host, process: process?.split(separator: ":").first.flatMap { Int($0) },
+                claims: row.needed(0), sinceHeartbeat: .nanoseconds(row.needed(0)))
+        }
+    }
+
+    /// Counts jobs; see ``JobStore/count(queue:)``.
+    ///
+    /// Reads all jobs of the queue, without making claims wait.
+    package func count(queue: String) async throws(JobStoreError) -> [JobCount] {
+        try read(try await call("reachable_count", [.value(queue)]).rows) { row in
+            guard let state = row.state(), let kind: String = row.next() else { return nil }
+            let (destination, count): (String?, Int) = (row.next(), row.needed(0))
+            return row.date().map { JobCount(state: state, kind: kind, destination: destination, count: count, oldest: $0) }
+        }
+    }
+
+    /// Hints that there may be work; see ``JobStore/changes()``.
+    ///
+    /// The server notifies (NOTIFY(7)) once for each transaction that lets a job run. A hint also comes each 5 s, and with each new
+    /// connection: notifications are lost with the connection.
+    package func changes() -> AsyncStream<Void> {
+        let stream = hints.stream(keeping: 1)
+        let wasPolling = isPolling.withLock { isPolling in
+            defer { isPolling = true }
+            return isPolling
+        }
+        if !wasPolling {
+            Task { [weak self] in
+                repeat { try? await Task.sleep(for: .seconds(5)) } while self?.poll() == true
+            }
+        }
+        link.want()
+        return stream
+    }
+
+    /// Gives a hint; returns false if no one listens any more.
+    private func poll() -> Bool {
+        hints.yield(())
+        return isPolling.withLock { isPolling in
+            isPolling = !hints.isEmpty
+            return isPolling
+        }
+    }
+
+    // MARK: Calls
+
+    /// Calls a function as a transaction of its own; waits for the connection, and repeats what was lost with it.
+    ///
+    /// - Parameters:
+    ///   - columns: The columns of the answer.
+    ///   - repeating: Changes the parameters of a call that may have been executed.
+    private func call(
+        _ function: String, _ parameters: [PostgreSQLParameter], selecting columns: String = "*",
+        repeating: (inout [PostgreSQLParameter]) -> Void = { _ in }
+    ) async throws(JobStoreError) -> PostgreSQLResult {
+        let list = parameters.indices.map { "$\($0 + 1)" }.joined(separator: ", ")
+        let sql = "SELECT \(columns) FROM \(function)(\(list))"
+        var (parameters, refusals) = (parameters, 0)
+        let end = ContinuousClock.now + PostgreSQLLink.patience
+        while true {
+            let connection = try await link.connection(until: end)
+            do throws(PostgreSQLFailure) {
+                return try await connection.query(sql, parameters)
+            } catch {
+                if case .lost(let wasSent) = error.kind, ContinuousClock.now < end {
+                    link.lose(connection)
+                    if wasSent { repeating(&parameters) }
+                } else if error.isStale || error.sqlstate == "40P01", refusals < 3 {
+                    // For the latter, the server has ended one of two transactions that waited for each other.
+                    refusals += 1
+                } else {
+                    // Tables or functions are missing, perhaps since others were installed.
+                    let isMissing = error.kind == .server && error.sqlstate?.hasPrefix("42") == true
+                    do throws(PostgreSQLFailure) { if isMissing { try await link.check(connection) } } catch {
+                        throw error.storeError(for: address)
+                    }
+                    throw error.storeError(for: address)
+                }
+            }
+        }
+    }
+
+    /// Reads rows; throws if one of them is malformed.
+    private func read<Value>(
+        _ rows: some Sequence<PostgreSQLRow>, _ read: (inout PostgreSQLRow) -> Value?
+    ) throws(JobStoreError) -> [Value] {
+        var values: [Value] = []
+        for var row in rows {
+            guard let value = read(&row), row.isWhole else { throw malformed }
+            values.append(value)
+        }
+        return values
+    }
+
+    /// Returns the outcomes of the first column.
+    private func outcomes<Outcome: RawRepresentable<String>>(_ result: PostgreSQLResult) throws(JobStoreError) -> [Outcome] {
+        try read(result.rows) { $0.next().flatMap(Outcome.init) }
+    }
+
+    /// The error for an answer that no version of the functions gives.
+    private var malformed: JobStoreError {
+        JobStoreError(
+            .inputOutput, "PostgreSQL at \(address) gave an answer that this program does not know",
+            next: "install the functions of this version with PostgreSQLStore.install()")
     }
 }
 
 extension WorkerStatus {
     /// Reads two columns: the identities and the claims.
     fileprivate init(_ row: inout PostgreSQLRow) {
-        let (ids, claims) = (row.ids(), row.ints())
-        self.init(cancelled: zip(ids, claims).compactMap { id, claim in id.map { JobTicket(id: $0, claim: claim) } })
+        let (ids, claims): ([DurableJobID?], [Int64?]) = (row.array(), row.array())
+        self.init(
+            cancelled: zip(ids, claims).compactMap { id, claim in
+                if let id, let claim { JobTicket(id: id, claim: claim) } else { nil }
+            })
+    }
+}
+
+extension JobQueue.Unique {
+    /// The word of `reachable_push`.
+    fileprivate var rule: String {
+        switch self {
+        case .keep: "keep"
+        case .replace: "replace"
+        case .append: "append"
+        }
+    }
+}
+
+extension AttemptResult.Outcome {
+    /// The word of `reachable_finish`.
+    fileprivate var word: String {
+        switch self {
+        case .succeeded: "succeeded"
+        case .failed: "failed"
+        case .cancelled: "cancelled"
+        case .again: "again"
+        }
+    }
+
+    /// The reason of a failure.
+    fileprivate var reason: String? { if case .failed(let reason) = self { reason } else { nil } }
+
+    /// The delays before another attempt; `nil` if there is none.
+    fileprivate var delays: (soft: Duration, isNetwork: Bool, hard: Duration?)? {
+        if case .again(let soft, let isNetwork, let hard) = self { (soft, isNetwork, hard) } else { nil }
     }
 }
 

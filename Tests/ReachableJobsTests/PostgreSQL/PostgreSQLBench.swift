@@ -15,22 +15,14 @@ let hasPostgreSQL = getenv("PGHOST") != nil || getenv("CI") != nil
 /// A connection whose notifications and end tests wait for.
 struct PostgreSQLBench {
     let connection: PostgreSQLConnection
-    let notifications = Rendezvous<[String]>([])
-    let ends = Rendezvous<[PostgreSQLFailure?]>([])
+    let notifications = Rendezvous(0)
+    let ends = Rendezvous(0)
 
-    /// Creates a connection to the server of the environment.
-    init(_ conninfo: String = "", settings: [(String, String)] = [], timeLimit: Duration = .seconds(60)) {
-        connection = PostgreSQLConnection(
-            conninfo: conninfo, settings: settings, timeLimit: timeLimit,
-            onNotification: { [notifications] channel, payload in notifications.change { $0.append("\(channel)=\(payload)") } },
-            onEnd: { [ends] failure in ends.change { $0.append(failure) } })
-    }
-
-    /// Creates a connection and opens it.
-    static func opened(_ conninfo: String = "", timeLimit: Duration = .seconds(60)) async throws -> PostgreSQLBench {
-        let bench = PostgreSQLBench(conninfo, timeLimit: timeLimit)
-        try await bench.connection.open()
-        return bench
+    /// Opens a connection to the server of the environment.
+    init(_ conninfo: String = "", timeLimit: Duration = .seconds(60)) async throws {
+        connection = try await PostgreSQLConnection.open(
+            PostgreSQLConninfo(conninfo), timeLimit: timeLimit,
+            onNotification: { [notifications] in notifications.change { $0 += 1 } }, onEnd: { [ends] _ in ends.change { $0 += 1 } })
     }
 
     /// The number of the server's process.
@@ -51,7 +43,7 @@ struct PostgreSQLBench {
     /// Closes the connection and waits until its thread has ended.
     func close() async throws {
         connection.close()
-        try await ends.wait { !$0.isEmpty }
+        try await ends.wait { $0 > 0 }
     }
 }
 
@@ -60,12 +52,16 @@ func postgreSQLFailure(_ body: () async throws -> some Any) async -> PostgreSQLF
     do {
         _ = try await body()
         return nil
-    } catch let error as PostgreSQLFailure {
-        return error
     } catch {
-        Issue.record(error)
-        return nil
+        return error as? PostgreSQLFailure
     }
+}
+
+extension PostgreSQLResult {
+    func int(_ row: Int, _ column: Int) -> Int64? { value(row, column) }
+    func text(_ row: Int, _ column: Int) -> String? { value(row, column) }
+    var rowCount: Int { rows.count }
+    var firstTexts: [String] { rows.indices.compactMap { text($0, 0) } }
 }
 
 /// A TCP socket that listens and never answers: the kernel accepts connections, and nothing reads from them.

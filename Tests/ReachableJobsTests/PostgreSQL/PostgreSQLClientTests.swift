@@ -1,5 +1,6 @@
 #if PostgreSQL
 import Foundation
+import Glibc
 import ReachabilityTesting
 import Testing
 
@@ -96,7 +97,7 @@ struct PostgreSQLClientTests {
     /// Another claim is about to take the first one of them.
     @Test func aLockedChainHidesNoOtherJobs() async throws {
         for key in ["chain", "chain", "chain", "chain", nil, nil] {
-            try await bench.run("SELECT reachable_push('upload', $1, serial_key => $2)", [.text(key ?? "free"), .text(key)])
+            try await bench.run("SELECT reachable_push('upload', $1, serial_key => $2)", [.value(key ?? "free"), .value(key)])
         }
         try await bench.run("BEGIN")
         try await bench.run(

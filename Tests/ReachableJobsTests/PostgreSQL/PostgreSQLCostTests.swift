@@ -56,7 +56,7 @@ struct PostgreSQLCostTests {
                 SELECT reachable_push('kind', '', serial_key => 's\(number)', unique_key => 'u\(number)', priority => $1,
                     delay => $2::text::interval)
                 """,
-                [.text(priority), .text(number < 5 ? nil : "1 hour")])
+                [.value(priority), .value(number < 5 ? nil : "1 hour")])
         }
         #expect(try await rowsWritten() == (updates, inserts + 10))
         _ = try await bench.run("COMMIT")
@@ -70,7 +70,7 @@ struct PostgreSQLCostTests {
         let before = try await rowsWritten()
         try await bench.run(
             "SELECT * FROM reachable_start($1, $2, $3)",
-            [.int(worker.rawValue), .ids(tickets.map(\.id)), .ints(tickets.map(\.claim))])
+            [.value(worker.rawValue), .array(tickets.map(\.id)), .array(tickets.map(\.claim))])
         #expect(try await rowsWritten() == before)
         _ = try await bench.run("COMMIT")
         #expect(tickets.count == 8)
@@ -130,7 +130,7 @@ struct PostgreSQLCostTests {
             SELECT string_agg(number::text, ',' ORDER BY number),
                    string_agg(CASE kind WHEN $1 THEN $2::bigint ELSE 16 END::text, ',' ORDER BY number),
                    string_agg('0', ',') FROM reachable_lanes
-            """, [.text(kind), .int(Int64(limit))])
+            """, [.value(kind), .value(Int64(limit))])
         func list(_ column: Int) -> String { "'{\(lanes.text(0, column) ?? "")}'" }
         // Inside a transaction the server's counters grow by what the claim does alone.
         _ = try await bench.run("BEGIN")

@@ -45,7 +45,7 @@ struct PostgreSQLSchemaTests {
     @Test func newerTablesAreRefused() async throws {
         let bench = try await PostgreSQLStoreBench()
         let worker = try await bench.store.register()
-        try await bench.run("INSERT INTO reachable_versions (version) VALUES ($1)", [.int(PostgreSQLSchema.version + 1)])
+        try await bench.run("INSERT INTO reachable_versions (version) VALUES ($1)", [.value(PostgreSQLSchema.version + 1)])
         func expectRefusal(_ body: () async throws -> Void) async throws {
             let error = await #expect(throws: JobStoreError.self) { try await body() }
             #expect(error?.code == .newerSchema && error?.message.contains("has version 2") == true, "\(String(describing: error))")
@@ -102,7 +102,7 @@ struct PostgreSQLSchemaTests {
 
     private func tables(_ bench: PostgreSQLStoreBench) async throws -> [String] {
         let sql = "SELECT tablename FROM pg_tables WHERE schemaname = $1 AND tablename LIKE 'reachable%'"
-        return try await bench.run(sql, [.text(bench.schema)]).firstTexts
+        return try await bench.run(sql, [.value(bench.schema)]).firstTexts
     }
 
     // MARK: Arguments
@@ -148,14 +148,13 @@ struct PostgreSQLSchemaTests {
         let bench = try await PostgreSQLStoreBench()
         for table in try await tables(bench) {
             let sql = "SELECT FROM pg_index WHERE indrelid = $1::regclass AND indisprimary"
-            #expect(try await bench.run(sql, [.text(table)]).rowCount == 1, "\(table) has no primary key")
+            #expect(try await bench.run(sql, [.value(table)]).rowCount == 1, "\(table) has no primary key")
         }
         // In a database of its own: the publication is of all tables.
         let name = "d" + bench.schema
         try await bench.run("CREATE DATABASE \(name)")
         let store = PostgreSQLStore("dbname=\(name)", installsTables: true)
-        let owner = PostgreSQLBench("dbname=\(name)")
-        try await owner.connection.open()
+        let owner = try await PostgreSQLBench("dbname=\(name)")
         _ = try await owner.connection.query("CREATE PUBLICATION everything FOR ALL TABLES")
         var job = NewJob(queue: "q", kind: "kind", payload: Data())
         (job.unique, job.serialKey) = (.replace("u"), "s")

@@ -21,13 +21,13 @@ final class PostgreSQLStoreBench: Sendable {
     let schema: String
     private let connection: PostgreSQLConnection
     private let users = Mutex<[String]>([])
+    private let clients = Mutex<[PostgreSQLConnection]>([])
 
     init(install: Bool = true) async throws {
         schema = "t" + UUID().uuidString.lowercased().filter { $0 != "-" }
         conninfo = "options=-csearch_path=\(schema)"
-        connection = PostgreSQLConnection(conninfo: conninfo, onNotification: { _, _ in }, onEnd: { _ in })
+        connection = try await PostgreSQLConnection.open(PostgreSQLConninfo(conninfo))
         store = Self.store(conninfo, boot)
-        try await connection.open()
         try await run("CREATE SCHEMA \(schema)")
         guard install else { return }
         try await store.install()
@@ -43,6 +43,7 @@ final class PostgreSQLStoreBench: Sendable {
 
     deinit {
         store.close()
+        for client in clients.withLock(\.self) { client.close() }
         let (connection, schema, users) = (connection, schema, users.withLock(\.self))
         Task {
             _ = try? await connection.query("DROP SCHEMA \(schema) CASCADE")
@@ -53,32 +54,26 @@ final class PostgreSQLStoreBench: Sendable {
 
     /// Executes a statement in the store's schema.
     @discardableResult
-    func run(_ sql: String, _ values: [PostgreSQLValue] = []) async throws -> PostgreSQLResult {
+    func run(_ sql: String, _ values: [PostgreSQLParameter] = []) async throws -> PostgreSQLResult {
         try await connection.query(sql, values)
     }
 
     /// A connection of another program, with an isolation level as the database's default.
     func client(_ level: String) async throws -> PostgreSQLConnection {
-        let connection = PostgreSQLConnection(
-            conninfo: conninfo, settings: [("default_transaction_isolation", level)], timeLimit: .seconds(60),
-            onNotification: { _, _ in }, onEnd: { _ in })
-        try await connection.open()
-        return connection
+        let client = try await PostgreSQLConnection.open(PostgreSQLConninfo(conninfo), timeLimit: .seconds(60))
+        clients.withLock { $0.append(client) }
+        _ = try await client.query("SELECT set_config('default_transaction_isolation', $1, false)", [.value(level)])
+        return client
     }
 
     /// Another store for the same jobs, as another process has it.
     func peer() -> PostgreSQLStore { Self.store(conninfo, boot) }
 
-    /// Another store on a machine with a host name.
-    func store(on host: String, process: String) -> PostgreSQLStore {
-        PostgreSQLStore(conninfo, bus: nil, machine: PostgreSQLMachine(name: host, process: process, host: host) { _ in true })
-    }
-
     private static func store(_ conninfo: String, _ boot: Boot) -> PostgreSQLStore {
-        let machine = PostgreSQLMachine(
-            name: "machine", process: "alive", bootID: { "\(boot.number.load(ordering: .relaxed))" },
-            bootTime: { boot.clock.load(ordering: .relaxed) }, isAlive: { $0 == "alive" })
-        return PostgreSQLStore(conninfo, bus: nil, machine: machine)
+        PostgreSQLStore(conninfo, bus: nil) {
+            StoreClock.Reading(
+                bootID: "\(boot.number.load(ordering: .relaxed))", boot: boot.clock.load(ordering: .relaxed), wall: 0)
+        }
     }
 
     /// Installs the roles, and lets them into the schema of this test.
@@ -100,7 +95,7 @@ final class PostgreSQLStoreBench: Sendable {
 
     /// Ends the process of a worker, for others of its machine.
     func endProcess(of worker: WorkerID) async throws {
-        try await run("UPDATE reachable_workers SET process = 'ended' WHERE number = $1", [.int(worker.rawValue)])
+        try await run("UPDATE reachable_workers SET process = '0:0' WHERE number = $1", [.value(worker.rawValue)])
     }
 
     /// Ends all workers as a new boot does.
@@ -113,9 +108,10 @@ final class PostgreSQLStoreBench: Sendable {
     /// Moves the server's wall clock and the clock of leases at once.
     func jump(_ duration: Duration) async throws {
         boot.clock.add(duration.nanoseconds, ordering: .relaxed)
-        try await run("UPDATE test_time SET wall = wall + $1", [.int(duration.nanoseconds)])
+        try await run("UPDATE test_time SET wall = wall + $1", [.value(duration.nanoseconds)])
         try await run(
-            "UPDATE reachable_clock SET lease = lease + $1, instant = instant + $1, wall = wall + $1", [.int(duration.nanoseconds)])
+            "UPDATE reachable_clock SET lease = lease + $1, instant = instant + $1, wall = wall + $1",
+            [.value(duration.nanoseconds)])
     }
 
     /// Does what the next claim or heartbeat would do first.
@@ -130,7 +126,7 @@ final class PostgreSQLStoreBench: Sendable {
         var rest = duration
         while rest > .zero {
             let step = min(rest, .seconds(10))
-            try await run("UPDATE test_time SET wall = wall + $1", [.int(step.nanoseconds)])
+            try await run("UPDATE test_time SET wall = wall + $1", [.value(step.nanoseconds)])
             try await run("SELECT reachable_tick()")
             rest -= step
         }
