@@ -29,8 +29,8 @@ package struct JobStoreConformance: Sendable {
         package var store: any JobStore
         /// Another object for the same jobs, as another process has it.
         package var peer: any JobStore
-        /// Lets the store's time pass; without it the suite does not check the requirements of time.
-        package var passTime: (@Sendable (Duration) async throws -> Void)?
+        /// Lets the store's time pass.
+        package var passTime: @Sendable (Duration) async throws -> Void
         /// Ends the process of a worker while the machine stays up; without it ``Requirement/crashes`` is not checked.
         package var crash: (@Sendable (WorkerID) async throws -> Void)?
         /// Restarts the machine, which ends all workers; without it ``Requirement/reboots`` is not checked.
@@ -38,7 +38,7 @@ package struct JobStoreConformance: Sendable {
 
         /// Makes a candidate; the store is its own peer by default.
         package init(
-            _ store: some JobStore, peer: (any JobStore)? = nil, passTime: (@Sendable (Duration) async throws -> Void)? = nil,
+            _ store: some JobStore, peer: (any JobStore)? = nil, passTime: @escaping @Sendable (Duration) async throws -> Void,
             crash: (@Sendable (WorkerID) async throws -> Void)? = nil, reboot: (@Sendable () async throws -> Void)? = nil
         ) {
             self.store = store

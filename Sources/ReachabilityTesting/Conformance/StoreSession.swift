@@ -138,11 +138,10 @@ final class StoreSession: Sendable {
 
     /// Lets time pass; the workers extend their leases meanwhile.
     func pass(_ duration: Duration, _ workers: WorkerID...) async throws {
-        guard let passTime = candidate.passTime else { throw MissingMeans() }
-        guard !workers.isEmpty else { return try await passTime(duration) }
+        guard !workers.isEmpty else { return try await candidate.passTime(duration) }
         var rest = duration
         while rest > .zero {
-            try await passTime(min(rest, StoreLease.heartbeat))
+            try await candidate.passTime(min(rest, StoreLease.heartbeat))
             rest -= StoreLease.heartbeat
             for worker in workers { _ = try await store.extend(worker) }
         }

@@ -6,7 +6,9 @@ import Testing
 
 @testable import ReachableJobs
 
-/// A store that breaks one requirement. `Tests/Mutants/store.txt` has more of them, as mutants of the memory store.
+/// A store that breaks one requirement.
+///
+/// `Tests/Mutants/store.txt` has more of them, as mutants of the memory store.
 struct BrokenStore: Sendable, CustomTestStringConvertible {
     typealias Requirement = JobStoreConformance.Requirement
     typealias Push = ([NewJob], Int?)
