@@ -8,7 +8,8 @@ DECLARE
     is_public boolean;
 BEGIN
     FOR routine, is_public IN
-        SELECT oid, prosecdef FROM pg_proc WHERE pronamespace = current_schema()::regnamespace AND proname LIKE 'reachable\_%'
+        SELECT oid, prosecdef FROM pg_proc
+        WHERE pronamespace = quote_ident(current_schema())::regnamespace AND proname LIKE 'reachable\_%'
     LOOP
         IF is_public THEN
             EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp SET jit = off', routine, current_schema());

@@ -14,7 +14,7 @@ BEGIN
         EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), role);
         EXECUTE (
             SELECT string_agg(format('GRANT EXECUTE ON FUNCTION %s TO %I', oid::regprocedure, role), '; ') FROM pg_proc
-            WHERE pronamespace = current_schema()::regnamespace AND proname LIKE 'reachable\_%' AND prosecdef
+            WHERE pronamespace = quote_ident(current_schema())::regnamespace AND proname LIKE 'reachable\_%' AND prosecdef
             AND (role = 'reachable_worker' OR proname IN ('reachable_push', 'reachable_push_batch', 'reachable_schema')));
     END LOOP;
 END $$;

@@ -19,7 +19,7 @@ CREATE TABLE reachable_paused (queue text PRIMARY KEY);
 CREATE TABLE reachable_push_locks (name text PRIMARY KEY, changes bigint NOT NULL DEFAULT 0);
 
 -- A lane gets its number when a worker first reads it: numbers are in the order of commits, identities are not. Two lanes may be
--- equal, if two transactions added them at the same time.
+-- equal, if two transactions added them at the same time. A partial index makes no key: pushes lock the keys of lanes.
 CREATE TABLE reachable_lanes (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     number bigint,
