@@ -12,14 +12,7 @@ extension JobQueue {
 
     /// Adds a job within a transaction of the caller's: it is stored if that is committed, and vanishes if it is rolled back.
     ///
-    /// Workers hear of it after the commit. Available with the package's trait `SQLite`.
-    ///
-    /// ```swift
-    /// try await database.write { db in
-    ///     try photo.insert(db)
-    ///     try queue.push(Upload(file: photo.file), in: db)
-    /// }
-    /// ```
+    /// Workers hear of it after the commit. Available with the package's trait `SQLite`; see ``SQLiteStore``.
     ///
     /// - Parameters:
     ///   - parameters: The job.

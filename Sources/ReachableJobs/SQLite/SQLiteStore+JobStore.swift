@@ -95,8 +95,9 @@ extension SQLiteStore: JobStore {
         // Repeated after a power failure: the clock goes on.
         try await perform { transaction in
             var expired = ExpiredJobs(jobs: [], next: nil, hasMore: false)
-            guard let queue = try transaction.existingQueue(queue) else { return expired }
-            let waiting = "queue = ?1 AND deadline IS NOT NULL AND state = 0"
+            let waiting = """
+                queue = (SELECT id FROM main.reachable_queues WHERE name = ?1) AND deadline IS NOT NULL AND state = 0
+                """
             let late = try transaction.jobs(
                 "\(waiting) AND deadline <= ?2 ORDER BY deadline, position LIMIT ?3", queue, transaction.now, max(0, limit))
             for job in late {

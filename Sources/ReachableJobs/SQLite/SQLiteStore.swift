@@ -3,6 +3,7 @@ internal import FoundationEssentials
 public import GRDB
 internal import GRDBSQLite
 internal import Glibc
+internal import Synchronization
 
 /// Keeps durable jobs in a SQLite database, for all processes of one machine.
 ///
@@ -37,6 +38,8 @@ public final class SQLiteStore: Sendable {
     private let connection: ObjectIdentifier
     /// True for a file of our own.
     let isOwn: Bool
+    /// The value of `PRAGMA synchronous` that a store has set in a file of its own; 0 at first.
+    private let level = Mutex(0)
 
     /// Opens a store in a file of its own, and creates it if it is missing.
     ///
@@ -251,8 +254,8 @@ public final class SQLiteStore: Sendable {
 
     /// Sets `synchronous`; returns the value to set again afterwards, on a connection of the caller's.
     private func setSynchronous(_ db: Database, _ isDurable: Bool) throws -> Int? {
-        let old = try db.synchronous()
-        guard old > 0 else {
+        let old = try isOwn ? level.withLock { $0 } : db.synchronous()
+        guard isOwn || old > 0 else {
             // Its checkpoints would overwrite the log before the database is on the disk.
             throw JobStoreError(
                 .unsynchronized, "a power failure would damage the database, and so lose jobs: `synchronous` is OFF",
@@ -261,7 +264,9 @@ public final class SQLiteStore: Sendable {
         let new = if isOwn { isDurable ? 2 : 1 } else { try isDurable && !db.keepsCommits(at: old) ? 3 : old }
         if new == old { return nil }
         _ = try db.pragma("synchronous = \(new)")
-        return isOwn ? nil : old
+        guard isOwn else { return old }
+        level.withLock { $0 = new }
+        return nil
     }
 }
 

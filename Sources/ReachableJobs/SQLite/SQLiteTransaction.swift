@@ -61,14 +61,9 @@ struct SQLiteTransaction {
 
     // MARK: - Queues and lanes
 
-    /// Returns the number of a queue; `nil` if nothing named it yet.
-    func existingQueue(_ name: String) throws -> Int64? {
-        try db.value("SELECT id FROM main.reachable_queues WHERE name = ?", name)
-    }
-
     /// Returns the number of a queue, and adds it if it is new.
     func queue(_ name: String) throws -> Int64 {
-        if let known = try existingQueue(name) { return known }
+        if let known: Int64 = try db.value("SELECT id FROM main.reachable_queues WHERE name = ?", name) { return known }
         try db.change("INSERT INTO main.reachable_queues (name) VALUES (?)", name)
         return db.lastInsertedRowID
     }
