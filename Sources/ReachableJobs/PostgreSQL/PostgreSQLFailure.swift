@@ -88,6 +88,8 @@ extension PostgreSQLFailure {
     /// The fault of a failure to connect.
     var attemptFailure: AttemptFailure {
         if kind == .local { return .local }
+        // The store was closed.
+        if self == .closed { return .permanent }
         guard let sqlstate else { return .network }
         // A wrong connection string, password, database or set of tables stays wrong.
         return ["28", "3D", "42", "RE"].contains { sqlstate.hasPrefix($0) } ? .permanent : .server

@@ -120,8 +120,12 @@ final class PostgreSQLLink: Sendable {
 
     /// Makes the connection, and checks what is on its other end.
     private func connect() async throws(PostgreSQLFailure) -> PostgreSQLConnection {
+        switch state.withLock(\.phase) {
         // Made by an attempt that all callers had left.
-        if case .open(let connection) = state.withLock(\.phase) { return connection }
+        case .open(let connection): return connection
+        case .closed: throw .closed
+        case .idle: break
+        }
         do throws(PostgreSQLFailure) {
             let connection = try await open { (connection) throws(PostgreSQLFailure) in
                 try await check(connection)

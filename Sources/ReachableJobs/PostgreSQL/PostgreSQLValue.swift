@@ -19,9 +19,12 @@ extension PostgreSQLValue where Self: FixedWidthInteger {
 
     /// Decodes an int2, int4 or int8.
     init?(postgreSQL bytes: UnsafeRawBufferPointer) {
-        guard [2, 4, 8].contains(bytes.count) else { return nil }
-        let sign: Int64 = bytes[0] < 128 ? 0 : -1
-        self.init(clamping: bytes.reduce(sign) { $0 << 8 | Int64($1) })
+        switch bytes.count {
+        case 2: self.init(clamping: Int16(bigEndian: bytes.loadUnaligned(as: Int16.self)))
+        case 4: self.init(clamping: Int32(bigEndian: bytes.loadUnaligned(as: Int32.self)))
+        case 8: self.init(clamping: Int64(bigEndian: bytes.loadUnaligned(as: Int64.self)))
+        default: return nil
+        }
     }
 
     func append(to bytes: inout [UInt8]) { bytes.append(bigEndian: Int64(self)) }
