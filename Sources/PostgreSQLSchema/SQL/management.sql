@@ -181,29 +181,38 @@ END $$;
 
 -- Counts the jobs of a queue by state, kind and destination, in the order of the words of states.
 CREATE OR REPLACE FUNCTION reachable_count(queue_ text)
-RETURNS TABLE (state smallint, kind text, destination text, jobs bigint, oldest bigint) LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT j.state, l.kind, l.destination, count(*), min(j.created)
-    FROM reachable_jobs j JOIN reachable_lanes l ON l.id = j.lane WHERE j.queue = queue_ GROUP BY 1, 2, 3
-    ORDER BY array_position(ARRAY[0, 4, 2, 1, 3], j.state::integer), l.kind COLLATE "C", coalesce(l.destination, '') COLLATE "C"
-$$;
+RETURNS TABLE (state smallint, kind text, destination text, jobs bigint, oldest bigint)
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+        SELECT j.state, l.kind, l.destination, count(*), min(j.created)
+        FROM reachable_jobs j JOIN reachable_lanes l ON l.id = j.lane WHERE j.queue = queue_ GROUP BY 1, 2, 3
+        ORDER BY array_position(ARRAY[0, 4, 2, 1, 3], j.state::integer), l.kind COLLATE "C",
+                 coalesce(l.destination, '') COLLATE "C";
+END $$;
 
 -- Explains why jobs do not run. No row for unknown jobs.
 CREATE OR REPLACE FUNCTION reachable_explain(jobs uuid[]) RETURNS TABLE (
     now bigint, is_paused boolean, workers bigint, hold bigint, serial_blocker uuid, serial_state smallint, unique_blocker uuid,
     unique_state smallint, worker bigint, is_started boolean, job reachable_view)
-LANGUAGE sql SECURITY DEFINER SET enable_seqscan = off AS $$
-    SELECT moment, EXISTS (SELECT FROM reachable_paused p WHERE p.queue = v.queue),
-           (SELECT count(*) FROM reachable_workers w WHERE w.queue = v.queue AND moment - w.seen < 30000000000),
-           (SELECT h.until FROM reachable_holds h WHERE h.queue = v.queue AND h.scope = v.scope
-            AND h.destination = coalesce(v.destination, '') AND h.until > moment),
-           s.id, s.state, u.id, u.state, j.worker, v.is_started, v
-    FROM reachable_now() AS moment, unnest(jobs) AS wanted (id) JOIN reachable_jobs j ON j.id = wanted.id
-    JOIN reachable_view v ON v.position = j.position
-    LEFT JOIN reachable_jobs s ON v.state = 0 AND s.position = (reachable_blockers(j))[1]
-    LEFT JOIN reachable_jobs u ON v.state = 0 AND u.position = (reachable_blockers(j))[2]
-$$;
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+        SELECT moment, EXISTS (SELECT FROM reachable_paused p WHERE p.queue = v.queue),
+               (SELECT count(*) FROM reachable_workers w WHERE w.queue = v.queue AND moment - w.seen < 30000000000),
+               (SELECT h.until FROM reachable_holds h WHERE h.queue = v.queue AND h.scope = v.scope
+                AND h.destination = coalesce(v.destination, '') AND h.until > moment),
+               s.id, s.state, u.id, u.state, j.worker, v.is_started, v
+        FROM reachable_now() AS moment, unnest(jobs) AS wanted (id) JOIN reachable_jobs j ON j.id = wanted.id
+        JOIN reachable_view v ON v.position = j.position
+        LEFT JOIN reachable_jobs s ON v.state = 0 AND s.position = (reachable_blockers(j))[1]
+        LEFT JOIN reachable_jobs u ON v.state = 0 AND u.position = (reachable_blockers(j))[2];
+END $$;
 
 -- The version of the tables.
-CREATE OR REPLACE FUNCTION reachable_schema() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT max(version) FROM reachable_versions
-$$;
+CREATE OR REPLACE FUNCTION reachable_schema() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+    RETURN (SELECT max(version) FROM reachable_versions);
+END $$;

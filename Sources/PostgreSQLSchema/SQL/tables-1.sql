@@ -7,6 +7,8 @@
 -- down, so that neither a step of the wall clock nor a restart ends a worker's lease.
 CREATE TABLE reachable_clock (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    -- The identity of the store, which its functions have in their text: see rights.sql.
+    store uuid NOT NULL DEFAULT gen_random_uuid(),
     wall bigint NOT NULL, instant bigint NOT NULL DEFAULT 0, lease bigint NOT NULL DEFAULT 0,
     -- The server's start before the last heartbeat.
     server_start timestamptz NOT NULL DEFAULT pg_postmaster_start_time()

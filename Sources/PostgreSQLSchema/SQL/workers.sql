@@ -70,9 +70,12 @@ END $$;
 -- Returns the workers of a queue, or of all for null, that were heard from within a lease; since: the time since their heartbeat.
 CREATE OR REPLACE FUNCTION reachable_list_workers(queue_ text)
 RETURNS TABLE (number bigint, queue text, node text, host text, process text, claims bigint, since bigint)
-LANGUAGE sql SECURITY DEFINER SET enable_seqscan = off AS $$
-    SELECT w.number, w.queue, w.node, w.host, w.process,
-           (SELECT count(*) FROM reachable_jobs j WHERE j.worker = w.number), greatest(0, now - w.seen)
-    FROM reachable_workers w, reachable_now() AS now
-    WHERE now - w.seen < 30000000000 AND (queue_ IS NULL OR w.queue = queue_) ORDER BY w.number
-$$;
+LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+        SELECT w.number, w.queue, w.node, w.host, w.process,
+               (SELECT count(*) FROM reachable_jobs j WHERE j.worker = w.number), greatest(0, now - w.seen)
+        FROM reachable_workers w, reachable_now() AS now
+        WHERE now - w.seen < 30000000000 AND (queue_ IS NULL OR w.queue = queue_) ORDER BY w.number;
+END $$;

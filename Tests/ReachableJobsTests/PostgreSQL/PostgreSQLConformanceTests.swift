@@ -27,7 +27,7 @@ struct PostgreSQLConformanceTests {
                 store: bench.store, passTime: { try await bench.jump($0) }, notice: { try await bench.notice() },
                 crash: { worker in
                     try await bench.endProcess(of: worker)
-                    try await bench.run("SELECT reachable_remove_ended('machine', ARRAY[$1])", [.int(worker.rawValue)])
+                    try await bench.run("SELECT reachable_remove_ended('machine', ARRAY[$1])", [.value(worker.rawValue)])
                 },
                 reboot: { try await bench.reboot() })
         }

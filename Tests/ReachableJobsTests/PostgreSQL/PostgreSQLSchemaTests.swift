@@ -69,26 +69,36 @@ struct PostgreSQLSchemaTests {
     // MARK: Schemas
 
     /// Another store gets the old name.
-    @Test func aRenamedSchemaIsInstalledAgain() async throws {
+    @Test func aRenamedSchemaKeepsItsStore() async throws {
         let bench = try await PostgreSQLStoreBench()
         let quoted = "\"\(bench.schema)\"\" x.reachable_\""
         try await bench.run("SELECT reachable_push('kind', 'first')")
         try await bench.run("ALTER SCHEMA \(bench.schema) RENAME TO \(quoted)")
-        let failure = await #expect(throws: PostgreSQLFailure.self) {
-            try await bench.run("SELECT \(quoted).reachable_push('kind', 'second')")
-        }
-        #expect(failure?.sqlstate == "42883")
-        let client = try await bench.client("read committed")
-        _ = try await client.query("SET search_path TO \(quoted)")
-        try await PostgreSQLStore.install(on: client)
         try await bench.run("CREATE SCHEMA \(bench.schema)")
         let other = bench.peer()
         try await other.install()
-        try await bench.run("SELECT \(quoted).reachable_push('kind', 'second')")
-        let names = "SELECT string_agg(convert_from(payload, 'UTF8'), ' ' ORDER BY position) FROM reachable_jobs"
-        #expect(try await client.query(names).text(0, 0) == "first second")
+        // A session that knows the old name is refused, and a new one is not.
+        for call in ["reachable_push('kind', 'second')", "reachable_count('default')"] {
+            let known = await #expect(throws: PostgreSQLFailure.self) { try await bench.run("SELECT \(quoted).\(call)") }
+            #expect(known?.sqlstate == "RE004")
+        }
+        let client = try await bench.client("read committed")
+        _ = try await client.query("SELECT \(quoted).reachable_push('kind', 'second')")
+        _ = try await client.query("SET search_path TO \(quoted)")
+        _ = try await client.query("SELECT reachable_push('kind', 'third')")
+        let names = "SELECT string_agg(convert_from(payload, 'UTF8'), ' ' ORDER BY position) FROM"
+        #expect(try await client.query("\(names) \(quoted).reachable_jobs").text(0, 0) == "first second third")
         #expect(try await other.find(JobFilter()).isEmpty)
         try await bench.run("DROP SCHEMA \(quoted) CASCADE")
+    }
+
+    @Test func schemasMayNeedQuotes() async throws {
+        let bench = try await PostgreSQLStoreBench(install: false)
+        try await bench.run("CREATE SCHEMA \"A\(bench.schema)\"")
+        let store = PostgreSQLStore("options=-csearch_path=\"A\(bench.schema)\"", installsTables: true)
+        _ = try await store.push([NewJob(queue: "default", kind: "kind", payload: Data())], limit: nil)
+        #expect(try await store.find(JobFilter()).count == 1)
+        try await bench.run("DROP SCHEMA \"A\(bench.schema)\" CASCADE")
     }
 
     @Test func strangersTablesAreNotInTheWay() async throws {

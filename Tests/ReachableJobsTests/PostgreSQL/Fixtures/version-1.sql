@@ -76,6 +76,7 @@ CREATE TABLE jobs_v1.reachable_workers (
 );
 CREATE TABLE jobs_v1.reachable_clock (
     one boolean DEFAULT true NOT NULL,
+    store uuid DEFAULT gen_random_uuid() NOT NULL,
     wall bigint NOT NULL,
     instant bigint DEFAULT 0 NOT NULL,
     lease bigint DEFAULT 0 NOT NULL,
@@ -138,7 +139,7 @@ ALTER TABLE jobs_v1.reachable_workers ALTER COLUMN number ADD GENERATED ALWAYS A
     NO MAXVALUE
     CACHE 1
 );
-INSERT INTO jobs_v1.reachable_clock (one, wall, instant, lease, server_start) VALUES (true, 1795946984764635000, 122807000, 122807000, '2026-11-29 09:48:46.690808+00');
+INSERT INTO jobs_v1.reachable_clock (one, store, wall, instant, lease, server_start) VALUES (true, 'b63ade7c-7cb1-4c71-a8a3-97117bca9614', 1795946984764635000, 122807000, 122807000, '2026-11-29 09:48:46.690808+00');
 INSERT INTO jobs_v1.reachable_holds (queue, scope, destination, until) VALUES ('default', 'internet', 'photos', 141038000);
 INSERT INTO jobs_v1.reachable_jobs ("position", id, lane, claim, pushed, created, started, charged, network_failures, failure_index, crashes, state, priority, is_blocked, is_cancel_requested, has_unknown_outcome, continues, is_repeatable, queue, kind, due, worker, claim_call, finisher, not_before, deadline, soft_until, soft_since, hard_until, avoided_since, avoided_until, avoided_by, ended, finished, unique_key, serial_key, idempotency_key, trace, last_error, failure_reason, payload) VALUES (2, '01a226c8-3535-418d-b731-99babccf9b96', 2, 1, 115308000, 1795946984757144000, 1, 0, 1, 1, 0, 0, 2, false, false, false, false, true, 'default', 'upload', NULL, NULL, 2, 1, NULL, NULL, 60140038000, 140038000, NULL, 5, 60000000005, 'a node boot', NULL, NULL, 'u', NULL, NULL, NULL, 'no route to host', NULL, '\x6261636b73206f6666');
 INSERT INTO jobs_v1.reachable_jobs ("position", id, lane, claim, pushed, created, started, charged, network_failures, failure_index, crashes, state, priority, is_blocked, is_cancel_requested, has_unknown_outcome, continues, is_repeatable, queue, kind, due, worker, claim_call, finisher, not_before, deadline, soft_until, soft_since, hard_until, avoided_since, avoided_until, avoided_by, ended, finished, unique_key, serial_key, idempotency_key, trace, last_error, failure_reason, payload) VALUES (3, '01a226c8-3537-4df6-bfcb-004c27813bb0', 3, 1, 117909000, 1795946984759746000, 1, 0, 0, 0, 0, 3, 1, false, false, false, false, true, 'default', 'upload', NULL, NULL, 2, 1, NULL, 86400117909000, NULL, NULL, NULL, NULL, NULL, NULL, 140038000, 1795946984781935000, NULL, NULL, NULL, NULL, NULL, NULL, '\x6861732072756e');
