@@ -88,7 +88,7 @@ extension StoredJob {
 
     /// Ends its claim with its worker.
     mutating func release(_ end: WorkerEnd, at moment: StoreMoment) {
-        if isStarted, end != .unregistered {
+        if isStarted && end != .unregistered {
             if end == .crashed { job.counters.crashes += 1 }
             job.hasUnknownOutcome = true
         }
