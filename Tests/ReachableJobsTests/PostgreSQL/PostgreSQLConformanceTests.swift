@@ -27,7 +27,8 @@ struct PostgreSQLConformanceTests {
                 store: bench.store, passTime: { try await bench.jump($0) }, notice: { try await bench.notice() },
                 crash: { worker in
                     try await bench.endProcess(of: worker)
-                    try await bench.run("SELECT reachable_remove_ended('machine', ARRAY[$1])", [.value(worker.rawValue)])
+                    try await bench.run(
+                        "SELECT reachable_remove_ended($1, $2)", [.value(Machine.processSpace), .array([worker.rawValue])])
                 },
                 reboot: { try await bench.reboot() })
         }
