@@ -1,5 +1,6 @@
--- Who may call the functions: their owner alone, until roles.sql is run. Those that programs call have the owner's rights, and begin
--- by finding their own schema, whatever its name is by now: no other schema's tables or temporary ones take the place of these.
+-- Who may call the functions: their owner alone, until roles.sql is run. Those that programs call have the owner's rights, and
+-- begin by finding their own schema, whatever its name is by now: no other schema's tables or temporary ones take the place of
+-- these.
 --
 -- A session that called such a function before knows the schema's name of that time, which another store may have by now: the
 -- store's identity tells.
