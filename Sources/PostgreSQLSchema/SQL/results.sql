@@ -104,12 +104,12 @@ BEGIN
             ended = CASE WHEN e.state > 0 OR u.is_cancel_requested THEN now END,
             finished = CASE WHEN e.state > 0 OR u.is_cancel_requested THEN wall END
         FROM ends e WHERE u.id = e.id AND u.state = 1 AND coalesce(u.worker, 0) = w.number AND u.claim = e.claim
-        RETURNING e.i, e.state AS wanted, e.destination, u.lane, u.queue, u.kind, u.serial_key, u.unique_key, u.state
+        RETURNING e.i, e.state AS wanted, e.moment + e.destination AS hold, u.lane, u.queue, u.kind, u.serial_key, u.unique_key, u.state
     LOOP
         outcomes[r.i] := CASE WHEN r.state = r.wanted THEN 'recorded' ELSE 'cancelled' END;
-        IF r.destination IS NOT NULL THEN
+        IF r.hold IS NOT NULL THEN
             INSERT INTO reachable_holds AS h (queue, scope, destination, until)
-            SELECT queue, scope, coalesce(destination, ''), now + r.destination FROM reachable_lanes WHERE id = r.lane
+            SELECT queue, scope, coalesce(destination, ''), r.hold FROM reachable_lanes WHERE id = r.lane
             ON CONFLICT (queue, scope, destination) DO UPDATE SET until = greatest(h.until, excluded.until);
         END IF;
         IF r.serial_key IS NOT NULL OR r.unique_key IS NOT NULL THEN

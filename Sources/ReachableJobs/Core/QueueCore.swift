@@ -237,6 +237,7 @@ struct QueueCore: Sendable {
         case .wantsStart(let ticket):
             guard let job = job(ticket), job.phase == .waiting else { return effects.append(.permit(ticket, false)) }
             setPhase(ticket, .starting)
+            undecodable[ticket.id] = nil
             if job.isCancelled { effects.append(.permit(ticket, false)) } else { outbox.starts.append(ticket) }
         case .ended(let result):
             guard let job = job(result.ticket) else {
@@ -251,7 +252,7 @@ struct QueueCore: Sendable {
         case .undecodable(let ticket):
             guard let job = job(ticket)?.claimed.job else { return _ = leaving.remove(ticket) }
             remove(ticket)
-            let delay = Self.decodingDelay(after: job)
+            let delay = decodingDelay(of: job)
             undecodable[ticket.id] = now + delay
             let outcome = AttemptResult.Outcome.again(soft: delay, isNetwork: false, hard: nil)
             let error = "the payload of version \(job.version) cannot be decoded; next: register a handler that can"
@@ -319,9 +320,10 @@ struct QueueCore: Sendable {
     }
 
     /// The time for which a job is left to workers that can decode it: a minute, doubling to an hour.
-    private static func decodingDelay(after job: DurableJob) -> Duration {
-        let last = job.softDelay.map { $0.since.duration(to: $0.until) } ?? .zero
-        return min(.seconds(3600), max(.seconds(60), min(last, .seconds(3600)) * 2))
+    private func decodingDelay(of job: DurableJob) -> Duration {
+        // The backoff of an attempt is none of these.
+        guard undecodable[job.id] != nil, let last = job.softDelay else { return .seconds(60) }
+        return min(.seconds(3600), max(.seconds(60), min(last.since.duration(to: last.until), .seconds(3600)) * 2))
     }
 
     /// Ends a claimed job that must not have another attempt.
@@ -671,7 +673,6 @@ struct QueueCore: Sendable {
         let limit = kinds[job.kind]?.limit ?? .max
         let isOverLimit = limit < .max && held.values.count { $0.claimed.job.kind == job.kind } >= limit
         guard !isLate, !isOverLimit else { return outbox.givenBack.append(claimed.ticket) }
-        undecodable[job.id] = nil
         if let old = held[job.id] { drop(old) }
         held[job.id] = Held(claimed: claimed, phase: .lonely)
         if !Crashes.runsAlone(job.counters) { run(claimed, at: now) }

@@ -298,7 +298,7 @@ struct MemoryStoreState: Sendable {
     mutating func finish(_ result: AttemptResult, by worker: WorkerID) -> FinishOutcome {
         guard let index = index(of: result.ticket, by: worker), let node = workers[worker]?.node else { return .refused }
         if let duration = result.holdsDestination, let target = lanes[entries[index].lane]?.key.target {
-            let until = now.advanced(by: duration)
+            let until = min(result.time ?? now, now).advanced(by: duration)
             holds[target] = max(holds[target] ?? until, until)
         }
         return change(index) { $0.finish(result, node: node, at: $1) }

@@ -53,14 +53,26 @@ extension SQLiteStore: JobStore {
     // MARK: - Attempts
 
     package func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
-        try await perform { transaction in
+        var answers = try await start(tickets, by: worker, isDurable: false)
+        let left = tickets.indices.filter { !answers[$0] }
+        if left.isEmpty { return answers }
+        // That an attempt begins which must not be repeated is on the disk before it does.
+        for (index, mayStart) in zip(left, try await start(left.map { tickets[$0] }, by: worker, isDurable: true)) {
+            answers[index] = mayStart
+        }
+        return answers
+    }
+
+    /// Records starts: if they need not be durable, those of repeatable jobs alone.
+    private func start(_ tickets: [JobTicket], by worker: WorkerID, isDurable: Bool) async throws(JobStoreError) -> [Bool] {
+        try await perform(isDurable: isDurable) { transaction in
             guard let worker = try transaction.worker(worker) else { return tickets.map { _ in false } }
             return try tickets.map { ticket in
                 try transaction.db.change(
                     """
                     UPDATE main.reachable_jobs SET started = started + 1 - is_started, is_started = 1
-                    WHERE id = ? AND worker = ? AND claim = ? AND is_cancel_requested = 0
-                    """, ticket.id, worker.id, ticket.claim) > 0
+                    WHERE id = ? AND worker = ? AND claim = ? AND is_cancel_requested = 0 AND is_repeatable >= ?
+                    """, ticket.id, worker.id, ticket.claim, isDurable ? 0 : 1) > 0
             }
         }
     }
@@ -71,7 +83,8 @@ extension SQLiteStore: JobStore {
             return try results.map { result in
                 guard let worker, let job = try transaction.job(of: result.ticket, by: worker) else { return .refused }
                 if let duration = result.holdsDestination {
-                    try transaction.hold(job.lane, until: transaction.now.advanced(by: duration))
+                    let time = min(result.time ?? transaction.now, transaction.now)
+                    try transaction.hold(job.lane, until: time.advanced(by: duration))
                 }
                 return try transaction.change(job) { $0.finish(result, node: worker.node, at: $1) }
             }

@@ -18,8 +18,8 @@ internal import Synchronization
 /// }
 /// ```
 ///
-/// Pushes, results, cancellations, retries and pauses are on the disk when they return (`synchronous=FULL`). Claims, starts and
-/// heartbeats survive the process, and may be lost with the machine.
+/// Pushes, results, cancellations, retries, pauses, and starts of attempts that must not be repeated are on the disk when they
+/// return (`synchronous=FULL`). Claims, other starts and heartbeats survive the process, and may be lost with the machine.
 ///
 /// Beside the database lies the file `<path>-workers`, by whose locks a worker's end is noticed at once.
 ///

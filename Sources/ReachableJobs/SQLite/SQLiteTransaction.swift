@@ -41,7 +41,7 @@ struct SQLiteTransaction {
         guard let meta else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
         (clock, last, oldLast) = (meta.clock, meta.last, meta.last)
         // Until the first transaction of a boot has written it, a step of the wall clock would move the store's time.
-        self.writesClock = writesClock || !clock.isSameBoot(reading)
+        self.writesClock = writesClock || !clock.goesOn(with: reading)
         moment = StoreMoment(now: clock.advance(to: reading), bootID: reading.bootID, boot: reading.boot, date: reading.date)
     }
 
@@ -387,6 +387,10 @@ struct SQLiteTransaction {
     mutating func sweep(but own: WorkerID?) throws {
         for worker in try allWorkers() where worker.id != own {
             if let end = end(of: worker) { try remove(worker.id, end) }
+            // Of a machine that was restored from a snapshot: its lease runs on from now.
+            if worker.heartbeat > monotonic {
+                try db.change("UPDATE main.reachable_workers SET heartbeat = ? WHERE number = ?", monotonic, worker.id)
+            }
         }
     }
 

@@ -43,8 +43,9 @@ extension Int64 {
 /// The clock of a store on one machine: boot time within a boot, wall time from one boot to the next.
 ///
 /// Pure: each reading is an argument. Within a boot only CLOCK_BOOTTIME counts, so that a step of the wall clock moves no
-/// deadline. After a reboot the clock goes on by the wall time since the newest stored reading. It stands still if the wall clock
-/// is behind that reading, or before 2020, as on a board without a battery that has not learned the time yet.
+/// deadline. After a reboot the clock goes on by the wall time since the newest stored reading, and so it does if the boot clock is
+/// behind that reading, in a machine that was restored from a snapshot. It stands still if the wall clock is behind, too, or before
+/// 2020, as on a board without a battery that has not learned the time yet.
 package struct StoreClock: Hashable, Sendable {
     /// A reading of the machine's clocks.
     package struct Reading: Hashable, Sendable {
@@ -73,9 +74,9 @@ package struct StoreClock: Hashable, Sendable {
     /// Stores write the clock with their heartbeats and their durable transactions.
     mutating func advance(to reading: Reading) -> StoreInstant {
         let isBelievable = reading.wall >= Self.earliestWall
-        if reading.bootID == bootID {
-            instant = instant.addingClamped(max(0, reading.boot.subtractingClamped(boot)))
-            boot = max(boot, reading.boot)
+        if goesOn(with: reading) {
+            instant = instant.addingClamped(reading.boot.subtractingClamped(boot))
+            boot = reading.boot
         } else {
             if isBelievable, newestWall > 0 {
                 instant = instant.addingClamped(max(0, reading.wall.subtractingClamped(newestWall)))
@@ -86,8 +87,8 @@ package struct StoreClock: Hashable, Sendable {
         return StoreInstant(nanoseconds: instant)
     }
 
-    /// True if a reading is from the boot of the newest stored one.
-    func isSameBoot(_ reading: Reading) -> Bool { reading.bootID == bootID }
+    /// True if the boot clock tells the time since the newest stored reading.
+    func goesOn(with reading: Reading) -> Bool { reading.bootID == bootID && reading.boot >= boot }
 }
 
 extension StoreClock {

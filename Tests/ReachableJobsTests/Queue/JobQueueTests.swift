@@ -181,6 +181,28 @@ import Testing
         }
     }
 
+    /// A job that backs off after an attempt, and then comes to a worker that cannot decode it.
+    @Test func backoffDoesNotLengthenTheTimeForDecoding() async throws {
+        try await TestWorld.gated { world in
+            let (store, retries) = (world.store, Log())
+            let old = JobQueue(store, bus: world.bus)
+            old.registerJob(parameters: BadSend.self, policy: .tests) { _, _ in }
+            let events = old.events
+            let listening = world.start {
+                for await event in events { if case .willRetry = event.kind { retries.note("again") } }
+            }
+            try await old.push(Send("a"))
+            let worker = try await store.register()
+            let job = try #require(try await store.claim(worker).jobs.first)
+            let outcome = AttemptResult.Outcome.again(soft: .seconds(1200), isNetwork: false, hard: nil)
+            _ = try await store.finish([AttemptResult(job.ticket, outcome, counters: job.job.counters)], by: worker)
+            try await world.running(old) { await world.clock.advance(by: .seconds(1200 + 65)) }
+            await listening.value
+            // At once, and after a minute.
+            #expect(retries.all == ["again", "again"])
+        }
+    }
+
     @Test func aShutdownGivesRunningJobsBack() async throws {
         try await TestWorld.withQueue(handler: Self.sleeps) { world, queue, _ in
             try await queue.push(Send("a"))

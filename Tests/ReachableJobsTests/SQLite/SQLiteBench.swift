@@ -47,6 +47,14 @@ final class TestMachine: Sendable {
         }
     }
 
+    /// Goes on from a snapshot of an earlier time, as a virtual machine does.
+    func restore(by duration: Duration) {
+        state.withLock { state in
+            state.boot -= duration.nanoseconds
+            state.monotonic -= duration.nanoseconds
+        }
+    }
+
     func setWall(_ nanoseconds: Int64) { state.withLock { $0.wall = nanoseconds } }
 }
 

@@ -114,6 +114,19 @@ struct SQLiteWorkerTests {
         #expect(rows == [0, 0, 0])
     }
 
+    /// A machine that was restored from a snapshot: neither leases nor delays last longer.
+    @Test func leasesRunOnFromARestoredClock() async throws {
+        let bench = try SQLiteBench()
+        bench.machine.pass(.seconds(5000))
+        let (_, job) = try await claimed(bench)
+        bench.machine.restore(by: .seconds(4000))
+        let peer = try bench.peer()
+        let other = try await peer.register()
+        #expect(try await peer.claim(other).jobs.isEmpty)
+        bench.machine.pass(.seconds(31))
+        #expect(try await peer.claim(other).jobs.map(\.job.id) == [job.ticket.id])
+    }
+
     /// A late heartbeat counts while no other worker has noticed.
     @Test func lateHeartbeatIsHonoured() async throws {
         let bench = try SQLiteBench()

@@ -15,7 +15,12 @@ struct StoreClockTests {
         var clock = StoreClock(reading("a", 10, wall: year2026))
         #expect(clock.advance(to: reading("a", 15, wall: 0)).nanoseconds == 5 * second)
         #expect(clock.advance(to: reading("a", 20, wall: year2026 * 2)).nanoseconds == 10 * second)
-        #expect(clock.advance(to: reading("a", 19, wall: year2026)).nanoseconds == 10 * second)
+    }
+
+    @Test func wallTimeCountsInAMachineThatWasRestored() {
+        var clock = StoreClock(reading("a", 5000, wall: year2026))
+        #expect(clock.advance(to: reading("a", 1000, wall: year2026 + 30 * second)).nanoseconds == 30 * second)
+        #expect(clock.advance(to: reading("a", 1010, wall: year2026)).nanoseconds == 40 * second)
     }
 
     @Test func wallTimePassesBetweenBoots() {

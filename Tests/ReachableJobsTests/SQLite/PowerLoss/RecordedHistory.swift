@@ -159,6 +159,7 @@ struct RecordedHistory {
             case 2: job.unique = .append("unique")
             case 3: job.destination = "server \(Int.random(in: 0..<3, using: &generator))"
             case 4: job.priority = .bulk
+            case 5: job.isRepeatable = false
             default: break
             }
             jobs.append(job)
@@ -183,8 +184,13 @@ struct RecordedHistory {
         try await note("look", isDurable: false)
         let jobs = try await store.claim(worker, Int.random(in: 1...4, using: &generator)).jobs
         try await note("claim", isDurable: false)
-        _ = try await store.start(jobs.map(\.ticket), by: worker)
-        try await note("start", isDurable: false)
+        for isRepeatable in [true, false] {
+            let tickets = jobs.filter { $0.job.isRepeatable == isRepeatable }.map(\.ticket)
+            if tickets.isEmpty { continue }
+            _ = try await store.start(tickets, by: worker)
+            // A second attempt of those that are not must not come after a power failure.
+            try await note("start", isDurable: !isRepeatable)
+        }
         claimed += jobs
     }
 
