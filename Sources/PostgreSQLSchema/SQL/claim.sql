@@ -181,9 +181,8 @@ BEGIN
             ON t.lane = n.id;
         END LOOP;
 
-        -- Whether there are more, and the first time at which another job may run: of held lanes, of delayed jobs, and of those
-        -- that a node avoids. The next claim goes on if too many of them are blocked.
-        FOR i IN 1 .. 100 LOOP
+        -- has_more: a job that may run. Few are looked at, for each costs 8 us; if all are blocked, the next claim goes on.
+        FOR i IN 1 .. 16 LOOP
             SELECT d.* INTO j FROM unnest(named, named_edges, holds) AS n (id, edge, hold), LATERAL (
                 SELECT u.position, u.serial_key IS NOT NULL OR u.unique_key IS NOT NULL AS has_key FROM reachable_jobs u
                 WHERE u.lane = n.id AND u.state = 0 AND NOT u.is_blocked AND u.due IS NULL AND u.position <> ALL(passed)
@@ -193,6 +192,7 @@ BEGIN
             EXIT WHEN NOT FOUND OR NOT j.has_key OR reachable_judge(j.position);
             passed := passed || j.position;
         END LOOP;
+        -- next_due: the first time at which another job may run, of held lanes, of delayed jobs, and of those that a node avoids.
         FOR i IN 1 .. 100 LOOP
             SELECT d.position, greatest(n.hold, d.start) AS start, d.serial_key IS NOT NULL OR d.unique_key IS NOT NULL AS has_key
             INTO j FROM unnest(named, named_edges, holds) AS n (id, edge, hold), LATERAL (

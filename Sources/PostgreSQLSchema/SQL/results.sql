@@ -104,7 +104,8 @@ BEGIN
             ended = CASE WHEN e.state > 0 OR u.is_cancel_requested THEN now END,
             finished = CASE WHEN e.state > 0 OR u.is_cancel_requested THEN wall END
         FROM ends e WHERE u.id = e.id AND u.state = 1 AND coalesce(u.worker, 0) = w.number AND u.claim = e.claim
-        RETURNING e.i, e.state AS wanted, e.moment + e.destination AS hold, u.lane, u.queue, u.kind, u.serial_key, u.unique_key, u.state
+        RETURNING e.i, e.state AS wanted, e.moment + e.destination AS hold, u.lane, u.queue, u.kind, u.serial_key,
+                  u.unique_key, u.state
     LOOP
         outcomes[r.i] := CASE WHEN r.state = r.wanted THEN 'recorded' ELSE 'cancelled' END;
         IF r.hold IS NOT NULL THEN

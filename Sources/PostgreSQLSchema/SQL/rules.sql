@@ -48,7 +48,8 @@ $$;
 -- Chains --------------------------------------------------------------------------------------------------------------------
 
 -- The numbers of the advisory locks of a job's keys; advisory locks are the database's, in which several schemas may have a store.
--- A call locks with them the chains that it changes, so that no claim judges a chain at the same time; pushes do not.
+-- A call locks with them the chains that it changes, so that no claim judges a chain at the same time; pushes and
+-- retries, after which a chain can only be longer, do not.
 CREATE OR REPLACE FUNCTION reachable_chain_locks(queue text, kind text, serial_key text, unique_key text) RETURNS integer[]
 LANGUAGE sql STABLE AS $$
     SELECT array_remove(ARRAY[hashtext(current_schema() || E'\ns' || queue || E'\n' || serial_key),

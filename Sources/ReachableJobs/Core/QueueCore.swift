@@ -16,7 +16,7 @@ final class ClaimedJob: Sendable {
 ///
 /// ```
 /// available ──claim──▶ waiting ──start──▶ starting ──permit──▶ running ──result──▶ written
-///                         └──────── lane closed, lease lost, shutdown ────────▶ given back
+///                         └── lane closed, paused, no start within 100 ms, shutdown ──▶ given back
 /// ```
 struct QueueCore: Sendable {
     /// The rules of a registered kind that decisions depend on.

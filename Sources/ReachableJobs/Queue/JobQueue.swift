@@ -100,8 +100,8 @@ public final class JobQueue: Sendable {
     /// Registers the handler of a kind of jobs.
     ///
     /// A worker runs only kinds and versions that were registered before ``run()``; the log has a warning for later ones. Jobs of
-    /// other kinds wait. A job whose payload this worker cannot decode waits for another one, such as that of the next release:
-    /// each worker tries it once, and ``DurableJob/lastError`` tells.
+    /// other kinds wait. A job whose payload this worker cannot decode waits for another one, such as that of the next release, for
+    /// a minute, doubling to an hour, and ``DurableJob/lastError`` tells.
     ///
     /// - Parameters:
     ///   - parameters: The type of the parameters.
@@ -245,7 +245,8 @@ public final class JobQueue: Sendable {
     /// also if the calling task is cancelled. A handler of this queue must not wait for it.
     ///
     /// - Parameter drain: The time after which running attempts are cancelled, uncharged; `nil` waits for as long as they take.
-    /// - Returns: The jobs whose attempts were cut at the end of the drain. They are available again.
+    /// - Returns: The jobs whose attempts were cut at the end of the drain. They are available again; those that must not be
+    ///   repeated have failed.
     @discardableResult
     public func shutdown(drain: Duration? = nil) async -> [DurableJobID] {
         let running = state.withLock { state -> (JobWorker, Task<[DurableJobID], Never>)? in

@@ -85,7 +85,7 @@ struct ReasonFinder {
         return Reason(.unregistered, "waits for a worker " + words)
     }
 
-    /// True if this worker could not decode the payload: it does not claim the job again.
+    /// True if this worker could not decode the payload, and leaves the job to others for a while.
     private var isUndecodable: Bool { outlook?.undecodable.contains(job.id) == true }
 
     private var delays: [Reason] {

@@ -9,7 +9,7 @@ extension SQLiteTransaction {
     /// The most jobs of a lane whose delays one claim ends, so that it stays short; a next claim follows.
     private static let promotionLimit = 1000
 
-    /// Claims jobs; `nil` if the worker's lease has ended.
+    /// Claims jobs; `nil` if the worker was removed or its process has ended.
     mutating func claim(_ request: ClaimRequest) throws -> Claims? {
         guard let worker = try worker(request.worker) else { return nil }
         try sweep(but: worker.id)

@@ -233,7 +233,7 @@ struct SQLiteTransaction {
         return answer
     }
 
-    /// Writes a changed job, and settles all that wait for one with its keys.
+    /// Writes a changed job, and settles it and the next one of each of its chains.
     private mutating func save(_ changed: SQLiteJob, was old: SQLiteJob) throws {
         var new = changed
         schedule(&new)
@@ -312,7 +312,7 @@ struct SQLiteTransaction {
         }
     }
 
-    /// Returns the first other job of each chain.
+    /// Returns the first other job of each chain that holds it: only that one can begin to run, or have to wait.
     private func followers(of stored: SQLiteJob) throws -> [SQLiteJob] {
         try chains(of: stored).compactMap { chain, key in
             try db.row(chain.other, stored.queue, stored.job.kind, key, stored.job.position) { try SQLiteJob(&$0) }
@@ -376,7 +376,7 @@ struct SQLiteTransaction {
         try db.rows("SELECT \(Worker.columns) FROM main.reachable_workers") { try Worker(&$0) }
     }
 
-    /// Returns the state of a worker; `nil` if its lease has ended.
+    /// Returns the state of a worker; `nil` if it was removed or its process has ended.
     func status(of id: WorkerID) throws -> WorkerStatus? {
         guard try worker(id) != nil else { return nil }
         let sql = "SELECT id, claim FROM main.reachable_jobs WHERE worker = ? AND is_cancel_requested = 1"

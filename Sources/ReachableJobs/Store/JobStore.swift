@@ -339,7 +339,7 @@ package struct WorkerStatus: Hashable, Sendable {
 
 /// The answer to a cancellation.
 public enum CancelOutcome: String, Hashable, Sendable {
-    /// The job waited, and is cancelled.
+    /// The job waited, or had failed and kept others waiting, and is cancelled.
     case cancelled
     /// The job is running; its worker was asked to end it.
     case requested
@@ -353,7 +353,7 @@ public enum CancelOutcome: String, Hashable, Sendable {
 public enum RetryOutcome: Hashable, Sendable {
     /// The job is available again.
     case retried
-    /// The job stays as it was: an unfinished job has its unique key.
+    /// The job stays as it was: an unfinished job, whose cancellation was not requested, has its unique key.
     case taken(by: DurableJobID)
     /// The job has not ended, has succeeded, or is unknown.
     case notEnded

@@ -104,7 +104,7 @@ package struct RetryBusCore: Sendable {
     ///   - lenders: The attempts that wait for it.
     ///   - hasEventReader: True if a reader follows its events, and each attempt waits for it.
     ///   - notBefore: The start of its life, if later than now.
-    ///   - past: The attempts of earlier lives; given, a failure ends this life (``Ending/handedBack(_:)``).
+    ///   - past: The attempts of earlier lives; given, a failure ends this life.
     package mutating func submit(
         _ rules: RetryPolicy.Rules, scope: ConditionIndex, conditions others: [ConditionIndex] = [], destination: String? = nil,
         priority: JobPriority = .normal, lenders: [AttemptKey] = [], hasEventReader: Bool = false, notBefore: BusTime = .past,

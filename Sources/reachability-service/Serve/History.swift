@@ -59,7 +59,7 @@ actor History {
         }
     }
 
-    /// Adds an observation, which ``write(now:)`` writes.
+    /// Adds an observation, which ``write(now:isEnd:)`` writes.
     func add(_ observation: Observation) {
         if let at = observation.sinceBoot { noteLife(at: Moment(at: BootInstant(sinceBoot: at), wallTime: observation.time)) }
         states[observation.scope] = observation
