@@ -27,10 +27,13 @@ enum Machine {
     // MARK: Processes
 
     /// The boot and the namespace of process numbers: only within both do numbers name processes.
-    static let processSpace: String = {
+    static let processSpace = bootID + "/" + namespace("pid")
+
+    /// Returns the inode of a namespace of this process (namespaces(7)); "0" without /proc.
+    static func namespace(_ kind: String) -> String {
         var status = stat()
-        return bootID + "/" + (stat("/proc/self/ns/pid", &status) == 0 ? "\(status.st_ino)" : "0")
-    }()
+        return stat("/proc/self/ns/\(kind)", &status) == 0 ? "\(status.st_ino)" : "0"
+    }
 
     /// This process: its number and the time of its start, so that a number that is used again is another process.
     static let process = "\(getpid()):\(start(of: "self") ?? "0")"
