@@ -95,7 +95,8 @@ struct PostgreSQLSchemaTests {
     @Test func schemasMayNeedQuotes() async throws {
         let bench = try await PostgreSQLStoreBench(install: false)
         try await bench.run("CREATE SCHEMA \"A\(bench.schema)\"")
-        let store = PostgreSQLStore("options=-csearch_path=\"A\(bench.schema)\"", installsTables: true)
+        let store = PostgreSQLStore("options=-csearch_path=\"A\(bench.schema)\"")
+        try await store.install()
         _ = try await store.push([NewJob(queue: "default", kind: "kind", payload: Data())], limit: nil)
         #expect(try await store.find(JobFilter()).count == 1)
         try await bench.run("DROP SCHEMA \"A\(bench.schema)\" CASCADE")
