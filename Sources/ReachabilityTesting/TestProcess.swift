@@ -150,14 +150,9 @@ private struct ProcessStore: JobStore {
         life.remove(worker)
     }
 
-    func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
+    func extend(_ worker: WorkerID) async throws(JobStoreError) -> [JobTicket] {
         try check(worker)
         return try await disk.extend(worker)
-    }
-
-    func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
-        try check(worker)
-        return try await disk.status(of: worker)
     }
 
     func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {

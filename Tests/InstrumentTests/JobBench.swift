@@ -114,14 +114,9 @@ final class FlakyStore: JobStore {
         try await store.unregister(worker)
     }
 
-    func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
+    func extend(_ worker: WorkerID) async throws(JobStoreError) -> [JobTicket] {
         try check()
         return try await store.extend(worker)
-    }
-
-    func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
-        try check()
-        return try await store.status(of: worker)
     }
 
     func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {

@@ -80,7 +80,7 @@ struct PostgreSQLServer {
         for _ in 0..<4 { _ = try ask("SELECT reachable_register('default', 'node', 'boot', 'machine', 'process', 'host')") }
         let base = Int(try number(ask("SELECT max(number) FROM reachable_workers"))) - 4
         // They know the lane.
-        _ = try ask("SELECT count(*) FROM reachable_claim(\(base + 1), 1, '{}', 0, '{}', '{}', '{}', 0, 0)")
+        _ = try ask("SELECT count(*) FROM reachable_claim(\(base + 1), 1, 1, 0, '{}', '{}', '{}', 0, 0)")
         return base
     }
 
@@ -89,7 +89,7 @@ struct PostgreSQLServer {
         \\set worker :client_id + 1 + :base
         \\set call random(1, 1000000000)
         SELECT array_agg(id) AS ids, array_agg(claim) AS claims, count(*) AS n FROM reachable_claim(
-            :worker::bigint, :call::bigint, '{}', :batch::bigint, '{1}', '{1000000}', '{0}', 0, 1)
+            :worker::bigint, :call::bigint, :call::bigint, :batch::bigint, '{1}', '{1000000}', '{0}', 0, 1)
             WHERE id IS NOT NULL \\gset
         SELECT count(*) FROM reachable_start(:worker::bigint, :ids::uuid[], :claims::bigint[]);
         SELECT count(*) FROM reachable_finish(:worker::bigint, :ids::uuid[], :claims::bigint[],

@@ -73,7 +73,7 @@ struct PostgreSQLSizes {
                 FOR round IN -2 .. 9 LOOP
                     BEGIN
                         start := clock_timestamp();
-                        PERFORM FROM reachable_claim(\(worker), 1, '{}', 64, '{1}', '{1000000}', '{0}', 0, 1);
+                        PERFORM FROM reachable_claim(\(worker), 1, 1, 64, '{1}', '{1000000}', '{0}', 0, 1);
                         IF round > 0 THEN times := times || extract(epoch FROM clock_timestamp() - start) * 1000; END IF;
                         RAISE EXCEPTION 'undone';
                     EXCEPTION WHEN raise_exception THEN NULL;

@@ -18,7 +18,8 @@ FROM reachable_jobs j JOIN reachable_lanes l ON l.id = j.lane;
 CREATE OR REPLACE VIEW reachable_claimed AS
 SELECT NULL::boolean AS is_paused, NULL::boolean AS has_more, NULL::bigint AS next_due, NULL::bigint AS now,
        NULL::bigint[] AS lane_numbers, NULL::text[] AS lane_kinds, NULL::bigint[] AS lane_versions, NULL::text[] AS lane_scopes,
-       NULL::text[] AS lane_destinations, NULL::bigint[] AS gone, v.*
+       NULL::text[] AS lane_destinations, NULL::bigint[] AS gone, NULL::uuid[] AS cancelled, NULL::bigint[] AS cancelled_claims,
+       v.*
 FROM reachable_view v;
 
 -- Gives new lanes their numbers, which are in the order of commits.
@@ -59,11 +60,12 @@ END $$;
 
 -- Claims jobs for a worker by priority and position, from the lanes that it names; no row if its lease has ended.
 --
--- call: the number of the call, and lost_calls: those whose answers were lost; what they claimed is available again.
+-- call: the number of the call, and answered: that of the last one whose answer has arrived; what others between them claimed
+-- is available again.
 -- limits: the most jobs of each lane. edges: the last edge of each lane's scope, and clock: the present, on the worker's boot
 -- clock. last_lane: the last lane that the worker knows.
 CREATE OR REPLACE FUNCTION reachable_claim(
-    worker_ bigint, call bigint, lost_calls bigint[], maximum bigint, lanes_ bigint[], limits bigint[], edges bigint[],
+    worker_ bigint, call bigint, answered bigint, maximum bigint, lanes_ bigint[], limits bigint[], edges bigint[],
     clock bigint, last_lane bigint
 ) RETURNS SETOF reachable_claimed
 LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET enable_bitmapscan = off
@@ -94,15 +96,17 @@ DECLARE
     seen bigint;
     tried bigint;
     ended bigint;
+    lost uuid[];
     j record;
 BEGIN
-    SELECT * INTO w FROM reachable_workers WHERE number = worker_ FOR KEY SHARE;
+    -- A call that is repeated waits for the one whose answer was lost.
+    SELECT * INTO w FROM reachable_workers WHERE number = worker_ FOR NO KEY UPDATE;
     IF NOT FOUND THEN RETURN; END IF;
-    IF cardinality(lost_calls) > 0 THEN
-        PERFORM reachable_lock_chains(
-            ARRAY(SELECT id FROM reachable_jobs WHERE worker = w.number AND claim_call = ANY(lost_calls)));
+    lost := ARRAY(SELECT id FROM reachable_jobs WHERE worker = w.number AND claim_call > answered);
+    IF lost <> '{}' THEN
+        PERFORM reachable_lock_chains(lost);
         PERFORM reachable_free(position, true, false, moment) FROM (
-            SELECT position FROM reachable_jobs WHERE worker = w.number AND claim_call = ANY(lost_calls)) AS lost;
+            SELECT position FROM reachable_jobs WHERE worker = w.number AND claim_call > answered) AS claimed;
     END IF;
     PERFORM reachable_sweep(w.number, moment);
     PERFORM reachable_recheck(moment);
@@ -216,9 +220,10 @@ BEGIN
 
     -- A claim is on the disk before it is told: after a crash of the server two workers would have the job otherwise.
     IF picked = '{}' THEN SET LOCAL synchronous_commit = off; END IF;
-    RETURN QUERY SELECT paused, more, first_due, moment, array_agg(l.number), array_agg(l.kind), array_agg(l.version),
-        array_agg(l.scope), array_agg(l.destination), gone_, (NULL::reachable_view).*
-        FROM (SELECT * FROM reachable_lanes n WHERE n.number > last_lane AND n.queue = w.queue ORDER BY n.number) AS l;
+    RETURN QUERY SELECT paused, more, first_due, moment, l.*, gone_, c.*, (NULL::reachable_view).* FROM (
+        SELECT array_agg(n.number), array_agg(n.kind), array_agg(n.version), array_agg(n.scope), array_agg(n.destination)
+        FROM (SELECT * FROM reachable_lanes WHERE number > last_lane AND queue = w.queue ORDER BY number) AS n) AS l,
+        reachable_cancelled(w.number) AS c;
     IF picked = '{}' THEN RETURN; END IF;
     UPDATE reachable_jobs SET state = 1, claim = claim + 1, worker = w.number, claim_call = call, finisher = NULL
     WHERE position = ANY(picked);

@@ -129,6 +129,12 @@ BEGIN
     END LOOP;
 END $$;
 
+-- The claims of a worker whose jobs' cancellation was requested.
+CREATE OR REPLACE FUNCTION reachable_cancelled(worker_ bigint, OUT jobs uuid[], OUT claims bigint[]) LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    SELECT array_agg(id), array_agg(claim) INTO jobs, claims FROM reachable_jobs WHERE worker = worker_ AND is_cancel_requested;
+END $$;
+
 -- Ends of claims ------------------------------------------------------------------------------------------------------------
 
 -- Makes a running job available again, or ends it if its cancellation was requested; returns its state, or null if it does not

@@ -35,8 +35,9 @@ BEGIN
     -- No write tells idle workers of the end of another one.
     PERFORM reachable_sweep(0, now);
     PERFORM reachable_recheck(now);
-    RETURN QUERY SELECT s.*, m.*, reachable_schema() FROM reachable_status(worker_) AS s,
-        (SELECT array_agg(number), array_agg(process) FROM reachable_workers WHERE machine = machine_) AS m;
+    RETURN QUERY SELECT c.*, m.*, reachable_schema() FROM reachable_workers w, reachable_cancelled(w.number) AS c,
+        (SELECT array_agg(number), array_agg(process) FROM reachable_workers WHERE machine = machine_) AS m
+    WHERE w.number = worker_;
 END $$;
 
 -- Removes workers of a machine whose process has ended while the machine stayed up.
@@ -55,16 +56,6 @@ CREATE OR REPLACE FUNCTION reachable_unregister(worker_ bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 BEGIN
     PERFORM reachable_remove(ARRAY[worker_], true, false, reachable_begin());
-END $$;
-
--- Returns the claims of a worker whose jobs' cancellation was requested, or no row if its lease has ended.
-CREATE OR REPLACE FUNCTION reachable_status(worker_ bigint) RETURNS TABLE (jobs uuid[], claims bigint[])
-LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
-BEGIN
-    RETURN QUERY
-        SELECT ARRAY(SELECT id FROM reachable_jobs WHERE worker = w.number AND is_cancel_requested ORDER BY position),
-               ARRAY(SELECT claim FROM reachable_jobs WHERE worker = w.number AND is_cancel_requested ORDER BY position)
-        FROM reachable_workers w WHERE w.number = worker_;
 END $$;
 
 -- Returns the workers of a queue, or of all for null, that were heard from within a lease; since: the time since their heartbeat.

@@ -21,7 +21,7 @@ extension StoreSession {
         try expect(try await names(worker), is: [], "the jobs claimed after the cancellation")
     }
 
-    /// `cancel` of a running job is a request that `extend` and `status` tell its worker; the job does not run again, which
+    /// `cancel` of a running job is a request that `extend` and `claim` tell its worker; the job does not run again, which
     /// `finish` and `giveBack` tell, and success stands.
     func checkCancellationRequests() async throws {
         let worker = try await register()
@@ -29,16 +29,18 @@ extension StoreSession {
         for name in names { try await push(name) }
         let claimed = try await claim(worker).jobs
         try expect(claimed.count, is: 5, "the number of claimed jobs")
-        try expect(try await store.extend(worker).cancelled, is: [], "the requests before a cancellation")
+        try expect(try await store.extend(worker), is: [], "the requests before a cancellation")
         let ids = claimed.prefix(4).map(\.job.id)
         try expect(try await store.cancel(ids), is: Array(repeating: .requested, count: 4), "the answers for running jobs")
         try expect(try await cancel(ids[0]), is: .requested, "the answer to a repeated request")
         try expect(try await find().map(\.isCancelRequested), is: [true, true, true, true, false], "`isCancelRequested`")
         try expect(try await find().map(\.state), is: Array(repeating: .running, count: 5), "the states after the requests")
-        let told = try await store.extend(worker).cancelled
-        try expect(Set(told), is: Set(claimed.prefix(4).map(\.ticket)), "the requests that `extend` tells")
-        let seen = try await store.status(of: worker).cancelled
-        try expect(Set(seen), is: Set(claimed.prefix(4).map(\.ticket)), "the requests that `status` tells")
+        let requests = Set(claimed.prefix(4).map(\.ticket))
+        try expect(Set(try await store.extend(worker)), is: requests, "the requests that `extend` tells")
+        try expect(Set(try await claim(worker).cancelled), is: requests, "the requests that `claim` tells")
+        try await store.setPaused(true, queue: Self.queue)
+        try expect(Set(try await claim(worker).cancelled), is: requests, "the requests that `claim` tells while paused")
+        try await store.setPaused(false, queue: Self.queue)
         let outcomes: [AttemptResult.Outcome] = [
             .again(soft: .seconds(5), isNetwork: false, hard: nil), .succeeded, .cancelled,
         ]

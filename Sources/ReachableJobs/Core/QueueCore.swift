@@ -179,7 +179,6 @@ struct QueueCore: Sendable {
     /// True if the last claim left jobs behind.
     private(set) var hasMore = false
     private(set) var wantsExpiry = true
-    private(set) var wantsStatus = false
     private(set) var nextDue = BusTime.never
     private(set) var nextDeadline = BusTime.never
     private(set) var nextPrune = BusTime.past
@@ -229,7 +228,6 @@ struct QueueCore: Sendable {
         case .timer: break
         case .hint:
             (wantsClaim, wantsExpiry, mayHaveNewLanes) = (true, true, true)
-            if !held.isEmpty { wantsStatus = true }
             // A store that hints works.
             retryAt = min(retryAt, now)
         case .room: if lacksRoom { wantsClaim = true }
@@ -471,20 +469,15 @@ struct QueueCore: Sendable {
         next.worker = worker
         next.writes = outbox
         next.extends = leaseBegan + StoreLease.heartbeat <= now
-        // Not with a heartbeat: its change would be a hint for other workers, and theirs for this one.
-        next.looks = wantsStatus
-        if drainEnd != nil {
-            next.unregisters = held.isEmpty
-        } else {
-            next.expires = wantsExpiry
-            next.prunes = nextPrune <= now
-            if wantsClaim { next.claim = claimRequest(worker, at: now, room) }
-            if next.claim != nil { waitedAtClaim = waitingCount }
+        next.unregisters = drainEnd != nil && held.isEmpty
+        if drainEnd == nil { (next.expires, next.prunes) = (wantsExpiry, nextPrune <= now) }
+        if wantsClaim, !next.unregisters {
+            next.claim = claimRequest(worker, at: now, room)
             // Claimed when there is room again.
-            if wantsClaim, next.claim == nil { hasMore = true }
+            if next.claim != nil { waitedAtClaim = waitingCount } else { hasMore = true }
         }
         guard next.isNeeded else { return }
-        (outbox, wantsStatus, wantsClaim, wantsExpiry) = (StoreBatch.Writes(), false, false, false)
+        (outbox, wantsClaim, wantsExpiry) = (StoreBatch.Writes(), false, false)
         start(next, at: now)
     }
 
@@ -504,7 +497,8 @@ struct QueueCore: Sendable {
         stalled = stalled.filter { $0.value > now }
         (lacksRoom, roomAt) = (!stalled.isEmpty, stalled.values.min() ?? .never)
         let most = isReserved ? 0 : min(window - held.count, ahead - waitingCount)
-        let usable = most > 0 || mayHaveNewLanes ? openLanes : []
+        // While it ends it only reads the requests to cancel.
+        let usable = drainEnd == nil && (most > 0 || mayHaveNewLanes) ? openLanes : []
         if !usable.isEmpty {
             let (places, rooms) = ask(usable.map { ($0, heldLanes.contains($0.id)) })
             let (total, isLimited) = addLanes(zip(usable, rooms), to: &request, at: now)
@@ -581,7 +575,6 @@ struct QueueCore: Sendable {
         outbox.givenBack = rest.writes.givenBack + outbox.givenBack
         if rest.expires { wantsExpiry = true }
         if rest.claim != nil { wantsClaim = true }
-        if rest.looks { wantsStatus = true }
     }
 
     private mutating func take(_ reply: StoreBatch.Reply, of done: StoreBatch, at now: BusTime) {

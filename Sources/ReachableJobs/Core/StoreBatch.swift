@@ -36,15 +36,13 @@ struct StoreBatch: Hashable, Sendable {
     var writes = Writes()
     /// Extends the lease.
     var extends = false
-    /// Looks for requests to cancel.
-    var looks = false
     var expires = false
     var claim: ClaimRequest?
     var prunes = false
     var unregisters = false
 
     /// True if there is something to do.
-    var isNeeded: Bool { registers || unregisters || prunes || extends || looks || expires || claim != nil || !writes.isEmpty }
+    var isNeeded: Bool { registers || unregisters || prunes || extends || expires || claim != nil || !writes.isEmpty }
 }
 
 extension StoreBatch {
@@ -75,15 +73,12 @@ extension StoreBatch.Reply {
         rest.writes.givenBack = []
         if !rest.writes.starts.isEmpty { starts = try await store.start(rest.writes.starts, by: worker) }
         rest.writes.starts = []
-        if rest.extends {
-            cancelled = try await store.extend(worker).cancelled
-        } else if rest.looks {
-            cancelled = try await store.status(of: worker).cancelled
-        }
-        (rest.extends, rest.looks) = (false, false)
+        if rest.extends { cancelled = try await store.extend(worker) }
+        rest.extends = false
         if rest.expires { expired = try await store.expire(queue: queue, limit: StoreBatch.expiryBatch) }
         rest.expires = false
         if let claim = rest.claim { claims = try await store.claim(claim) }
+        cancelled += claims?.cancelled ?? []
         rest.claim = nil
         if rest.prunes {
             // It can wait, and claims must not wait for it.

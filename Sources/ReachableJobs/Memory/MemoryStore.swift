@@ -54,14 +54,9 @@ public final class MemoryStore: JobStore {
         change { $0.end(worker, .unregistered) }
     }
 
-    package func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
-        guard let status = change({ $0.extend(worker) }) else { throw .unknown(worker) }
-        return status
-    }
-
-    package func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
-        guard let status = change({ $0.status(of: worker) }) else { throw .unknown(worker) }
-        return status
+    package func extend(_ worker: WorkerID) async throws(JobStoreError) -> [JobTicket] {
+        guard let cancelled = change({ $0.extend(worker) }) else { throw .unknown(worker) }
+        return cancelled
     }
 
     package func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {
@@ -150,17 +145,11 @@ public final class MemoryStore: JobStore {
         _ body: (inout MemoryStoreState) throws(Failure) -> Value
     ) throws(Failure) -> Value {
         let (now, leaseTime, date) = (readClock(), readLeaseClock(), readDate())
-        var (needsHint, released): (Bool, [Data]) = (false, [])
-        // The freed payloads and the listeners belong to others: no lock is held for them.
-        defer {
-            withExtendedLifetime(released) {}
-            if needsHint { listeners.yield(()) }
-        }
+        var needsHint = false
+        // Without the lock: the listeners are others'.
+        defer { if needsHint { listeners.yield(()) } }
         return try state.withLock { (state) throws(Failure) in
-            defer {
-                (needsHint, released) = (state.hint, state.released)
-                (state.hint, state.released) = (false, [])
-            }
+            defer { (needsHint, state.hint) = (state.hint, false) }
             state.advance(to: now, leaseTime: leaseTime, nodeTime: now.nanoseconds, date: date)
             return try body(&state)
         }

@@ -4,8 +4,8 @@ internal import ReachableRetry
 /// The jobs, lanes and workers of a ``MemoryStore``, and the rules of ``JobStore`` in their plainest form.
 ///
 /// Other stores are compared with it. It keeps almost nothing that can be found by looking at all jobs, so that a call takes time
-/// in proportion to their number. Pure: ``advance(to:leaseTime:nodeTime:date:)`` takes the times of the operations that follow it;
-/// ``hint`` and ``released`` are for the shell. An operation that throws has changed nothing.
+/// in proportion to their number. Pure: ``advance(to:leaseTime:nodeTime:date:)`` takes the times of the operations that follow it.
+/// An operation that throws has changed nothing.
 struct MemoryStoreState: Sendable {
     /// The jobs that a server's order holds together.
     fileprivate struct Target: Hashable {
@@ -93,11 +93,6 @@ struct MemoryStoreState: Sendable {
 
     /// True if listeners need a hint.
     var hint = false
-    /// Payloads that are not used any more; the shell frees them without its lock.
-    var released: [Data] = []
-
-    /// Creates an empty store.
-    init() {}
 
     /// Moves the time, and frees the claims of workers whose lease has ended.
     mutating func advance(to time: StoreInstant, leaseTime: StoreInstant, nodeTime: Int64, date: Date) {
@@ -154,7 +149,6 @@ struct MemoryStoreState: Sendable {
 
     private mutating func replace(_ index: Int, by job: NewJob) {
         let old = entries[index]
-        released.append(old.job.payload)
         // Without a worker: a claim that has not started ends.
         entries[index] = Entry(old.job.replaced(by: job, now: now), lane: lane(of: job))
         entries[index].claim = old.claim
@@ -187,8 +181,8 @@ struct MemoryStoreState: Sendable {
         let queue = Bytes(worker.queue)
         let new = lanes.values.filter { $0.key.target.queue == queue && $0.lane.id > request.lastKnownLane }.map(\.lane)
         var claims = Claims(
-            jobs: [], newLanes: new.sorted { $0.id < $1.id }, isPaused: paused.contains(queue), hasMore: false, nextDue: nil,
-            now: now)
+            jobs: [], newLanes: new.sorted { $0.id < $1.id }, cancelled: cancelled(of: request.worker),
+            isPaused: paused.contains(queue), hasMore: false, nextDue: nil, now: now)
         if claims.isPaused { return claims }
         var open: [Lane.ID: ClaimRequest.Open] = [:]
         for named in request.lanes where open[named.lane] == nil {
@@ -347,17 +341,15 @@ struct MemoryStoreState: Sendable {
     }
 
     /// Extends a lease; `nil` if it has ended.
-    mutating func extend(_ id: WorkerID) -> WorkerStatus? {
+    mutating func extend(_ id: WorkerID) -> [JobTicket]? {
+        guard workers[id] != nil else { return nil }
         workers[id]?.leaseEnd = leaseTime.advanced(by: StoreLease.duration)
         workers[id]?.seen = now
-        return status(of: id)
+        return cancelled(of: id)
     }
 
-    /// Returns the state of a worker; `nil` if its lease has ended.
-    func status(of id: WorkerID) -> WorkerStatus? {
-        guard workers[id] != nil else { return nil }
-        let cancelled = entries.filter { $0.worker == id && $0.job.isCancelRequested }
-        return WorkerStatus(cancelled: cancelled.map { JobTicket(id: $0.job.id, claim: $0.claim) })
+    private func cancelled(of id: WorkerID) -> [JobTicket] {
+        entries.filter { $0.worker == id && $0.job.isCancelRequested }.map { JobTicket(id: $0.job.id, claim: $0.claim) }
     }
 
     /// Removes a worker; its jobs are available again.
@@ -474,7 +466,6 @@ struct MemoryStoreState: Sendable {
     /// Deletes jobs, and lanes without jobs whose destination no server's order holds.
     mutating func delete(_ ids: Set<DurableJobID>) {
         for id in ids { positions[id] = nil }
-        released += entries.filter { ids.contains($0.job.id) }.map(\.job.payload)
         entries.removeAll { ids.contains($0.job.id) }
         holds = holds.filter { $0.value > now }
         let used = Set(entries.map(\.lane))

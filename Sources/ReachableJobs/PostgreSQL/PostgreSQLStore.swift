@@ -24,10 +24,10 @@ internal import Synchronization
 /// Methods may be called from any task; cancelling the task does not end them early.
 public final class PostgreSQLStore: JobStore {
     private struct State {
-        /// The number of the last claim, of all workers.
+        /// The number of the last call that claims, of all workers.
         var lastCall: Int64 = 0
-        /// The claims whose answers were lost.
-        var lostCalls: [WorkerID: [Int64]] = [:]
+        /// The numbers of each worker's last call with an answer: it does not know what later ones have claimed.
+        var answered: [WorkerID: Int64] = [:]
         /// True while results may be written whose answers were lost.
         var hasUnansweredResults = false
     }
@@ -80,11 +80,8 @@ public final class PostgreSQLStore: JobStore {
 
     // MARK: Jobs
 
-    /// Adds jobs; see ``JobStore/push(_:limit:)``.
-    ///
     /// Jobs with a serial or unique key wait for open transactions that push the same key.
     package func push(_ jobs: [NewJob], limit: Int?) async throws(JobStoreError) -> [PushReceipt] {
-        if jobs.isEmpty { return [] }
         if let error = JobStoreError.tooLarge(jobs) { throw error }
         let parameters: [PostgreSQLParameter] = [
             .array(jobs.map(\.id)), .array(jobs.map(\.queue)), .array(jobs.map(\.kind)), .array(jobs.map(\.version)),
@@ -101,9 +98,7 @@ public final class PostgreSQLStore: JobStore {
         }
     }
 
-    /// Records results; see ``JobStore/finish(_:by:)``.
     package func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
-        if results.isEmpty { return [] }
         let delays = results.map(\.outcome.delays)
         let parameters: [PostgreSQLParameter] = [
             .value(worker.rawValue), .array(results.map(\.ticket.id)), .array(results.map(\.ticket.claim)),
@@ -129,33 +124,25 @@ public final class PostgreSQLStore: JobStore {
         .array(values.contains { $0 != nil } ? values : [])
     }
 
-    /// Cancels jobs; see ``JobStore/cancel(_:)``.
     package func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {
-        if ids.isEmpty { return [] }
         return try outcomes(try await call("reachable_cancel", [.array(ids)]))
     }
 
-    /// Makes jobs available again; see ``JobStore/retry(_:limit:)``.
     package func retry(_ ids: [DurableJobID], limit: Int?) async throws(JobStoreError) -> [RetryOutcome] {
-        if ids.isEmpty { return [] }
         return try read(try await call("reachable_retry", [.array(ids), .value(limit)]).rows) { row in
             let (isRetried, holder): (Bool, DurableJobID?) = (row.next() == "retried", row.next())
             return holder.map { .taken(by: $0) } ?? (isRetried ? .retried : .notEnded)
         }
     }
 
-    /// Ends the backoff of jobs; see ``JobStore/endBackoff(_:)``.
     package func endBackoff(_ ids: [DurableJobID]) async throws(JobStoreError) -> [Bool] {
-        if ids.isEmpty { return [] }
         return try read(try await call("reachable_end_backoff", [.array(ids)]).rows) { $0.next() }
     }
 
-    /// Pauses or resumes a queue; see ``JobStore/setPaused(_:queue:)``.
     package func setPaused(_ isPaused: Bool, queue: String) async throws(JobStoreError) {
         _ = try await call("reachable_set_paused", [.value(queue), .value(isPaused)])
     }
 
-    /// Deletes old jobs; see ``JobStore/prune(_:limit:)``.
     package func prune(_ retention: Retention, limit: Int) async throws(JobStoreError) -> Int {
         if limit <= 0 { return 0 }
         let parameters: [PostgreSQLParameter] = [
@@ -166,10 +153,8 @@ public final class PostgreSQLStore: JobStore {
 
     // MARK: Workers
 
-    /// The time of the machine's boot clock; see ``JobStore/nodeTime``.
     package var nodeTime: Int64 { reading().boot }
 
-    /// Adds a worker; see ``JobStore/register(queue:node:)``.
     package func register(queue: String, node: String) async throws(JobStoreError) -> WorkerID {
         let parameters: [PostgreSQLParameter] = [
             .value(queue), .value(node), .value(reading().bootID), .value(Machine.processSpace), .value(Machine.process),
@@ -181,27 +166,18 @@ public final class PostgreSQLStore: JobStore {
         return WorkerID(rawValue: number)
     }
 
-    /// Removes a worker; see ``JobStore/unregister(_:)``.
     package func unregister(_ worker: WorkerID) async throws(JobStoreError) {
         _ = try await call("reachable_unregister", [.value(worker.rawValue)])
     }
 
-    /// Extends a lease; see ``JobStore/extend(_:)``.
-    package func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
+    package func extend(_ worker: WorkerID) async throws(JobStoreError) -> [JobTicket] {
         let result = try await call("reachable_extend", [.value(worker.rawValue), .value(Machine.processSpace)])
         guard var row = result.rows.first else { throw .unknown(worker) }
-        let status = WorkerStatus(&row)
+        let cancelled = row.tickets()
         try await removeEnded(&row)
         // Later tables may have been installed since the connection was made.
         do throws(PostgreSQLFailure) { try PostgreSQLFailure.check(row.next()) } catch { throw error.storeError(for: address) }
-        return status
-    }
-
-    /// Returns a worker's state; see ``JobStore/status(of:)``.
-    package func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
-        let result = try await call("reachable_status", [.value(worker.rawValue)])
-        guard var row = result.rows.first else { throw .unknown(worker) }
-        return WorkerStatus(&row)
+        return cancelled
     }
 
     /// Removes the workers of this machine that ended with their processes: their jobs need not wait for the end of a lease.
@@ -212,35 +188,26 @@ public final class PostgreSQLStore: JobStore {
         _ = try await call("reachable_remove_ended", [.value(Machine.processSpace), .array(ended)])
     }
 
-    /// Claims jobs; see ``JobStore/claim(_:)``.
     package func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {
         let worker = request.worker
-        var calls = state.withLock { $0.lostCalls[worker] ?? [] }
-        func parameters() -> [PostgreSQLParameter] {
-            let call = state.withLock { state in
-                state.lastCall += 1
-                return state.lastCall
-            }
-            defer { calls.append(call) }
-            return [
-                .value(worker.rawValue), .value(call), .array(calls), .value(request.limit), .array(request.lanes.map(\.lane)),
-                .array(request.lanes.map(\.limit)), .array(request.lanes.map(\.edge)), .value(nodeTime),
-                .value(request.lastKnownLane),
-            ]
+        let number = state.withLock { state in
+            state.lastCall += 1
+            return state.lastCall
         }
-        do throws(JobStoreError) {
-            let result = try await call("reachable_claim", parameters(), selecting: Self.claimColumns) { $0 = parameters() }
-            let claims = try claims(result, worker)
-            state.withLock { $0.lostCalls[worker] = nil }
-            return claims
-        } catch {
-            state.withLock { $0.lostCalls[worker] = error.code == .unknownWorker ? nil : calls }
-            throw error
-        }
+        let parameters: [PostgreSQLParameter] = [
+            .value(worker.rawValue), .value(number), .value(state.withLock { $0.answered[worker] ?? 0 }), .value(request.limit),
+            .array(request.lanes.map(\.lane)), .array(request.lanes.map(\.limit)), .array(request.lanes.map(\.edge)),
+            .value(nodeTime), .value(request.lastKnownLane),
+        ]
+        let result = try await call("reachable_claim", parameters, selecting: Self.claimColumns)
+        let claims = try claims(result, worker)
+        state.withLock { $0.answered[worker] = number }
+        return claims
     }
 
     private static let claimColumns = """
         is_paused, has_more, next_due, now, lane_numbers, lane_kinds, lane_versions, lane_scopes, lane_destinations, gone, \
+        cancelled, cancelled_claims, \
         \(PostgreSQLJob.selection(""))
         """
 
@@ -257,18 +224,17 @@ public final class PostgreSQLStore: JobStore {
                 id: numbers[index] ?? 0, kind: kinds[index] ?? "", version: versions[index] ?? 0, scope: scopes[index] ?? "",
                 destination: destinations[index])
         }
-        let gone: [Int64?] = row.array()
+        let (gone, cancelled): ([Int64?], [JobTicket]) = (row.array(), row.tickets())
         // The next claim gives these jobs back if one cannot be read.
         let jobs = try read(result.rows(from: row.column).dropFirst()) { row in
             let job = PostgreSQLJob(&row)
             return Claims.Claimed(job: job.job, claim: job.claim)
         }
-        var claims = Claims(jobs: jobs, newLanes: lanes, isPaused: isPaused, hasMore: hasMore, nextDue: nextDue, now: now)
-        claims.goneLanes = Set(gone.compactMap(\.self))
-        return claims
+        return Claims(
+            jobs: jobs, newLanes: lanes, goneLanes: Set(gone.compactMap(\.self)), cancelled: cancelled, isPaused: isPaused,
+            hasMore: hasMore, nextDue: nextDue, now: now)
     }
 
-    /// Fails jobs whose deadline has passed; see ``JobStore/expire(queue:limit:)``.
     package func expire(queue: String, limit: Int) async throws(JobStoreError) -> ExpiredJobs {
         let result = try await call(
             "reachable_expire", [.value(queue), .value(limit)], selecting: "next, has_more, \(PostgreSQLJob.selection())")
@@ -278,16 +244,12 @@ public final class PostgreSQLStore: JobStore {
         return ExpiredJobs(jobs: jobs, next: next, hasMore: hasMore)
     }
 
-    /// Records starts; see ``JobStore/start(_:by:)``.
     package func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
-        if tickets.isEmpty { return [] }
         return try read(try await call("reachable_start", parameters(tickets, worker)).rows) { $0.next() }
     }
 
-    /// Gives jobs back; see ``JobStore/giveBack(_:by:)``.
     @discardableResult
     package func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
-        if tickets.isEmpty { return [] }
         let parameters = parameters(tickets, worker) + [.value(false)]
         return try outcomes(try await call("reachable_give_back", parameters) { $0[3] = .value(true) })
     }
@@ -298,7 +260,6 @@ public final class PostgreSQLStore: JobStore {
 
     // MARK: Reading
 
-    /// Returns jobs by position; see ``JobStore/find(_:)``.
     package func find(_ filter: JobFilter) async throws(JobStoreError) -> [DurableJob] {
         let prefix = filter.idPrefix?.lowercased()
         if let prefix, prefix.utf8.count > 32 || !prefix.utf8.allSatisfy({ Character(UnicodeScalar($0)).isHexDigit }) { return [] }
@@ -312,9 +273,7 @@ public final class PostgreSQLStore: JobStore {
         return try read(result.rows) { PostgreSQLJob(&$0).job }
     }
 
-    /// Explains why jobs do not run; see ``JobStore/explain(_:)``.
     package func explain(_ ids: [DurableJobID]) async throws(JobStoreError) -> [JobExplanation?] {
-        if ids.isEmpty { return [] }
         let facts = "now, is_paused, workers, hold, serial_blocker, serial_state, unique_blocker, unique_state, worker, is_started"
         let columns = "\(facts), \(PostgreSQLJob.selection(hasPayload: false))"
         let result = try await call("reachable_explain", [.array(Array(Set(ids)))], selecting: columns)
@@ -335,7 +294,6 @@ public final class PostgreSQLStore: JobStore {
         return ids.map { known[$0] }
     }
 
-    /// Returns the workers; see ``JobStore/workers(of:)``.
     package func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] {
         try read(try await call("reachable_list_workers", [.value(queue)]).rows) { row in
             let (id, queue, node): (WorkerID, String, String) = (.init(rawValue: row.needed(0)), row.needed(""), row.needed(""))
@@ -346,8 +304,6 @@ public final class PostgreSQLStore: JobStore {
         }
     }
 
-    /// Counts jobs; see ``JobStore/count(queue:)``.
-    ///
     /// Reads all jobs of the queue, without making claims wait.
     package func count(queue: String) async throws(JobStoreError) -> [JobCount] {
         try read(try await call("reachable_count", [.value(queue)]).rows) { row in
@@ -357,8 +313,6 @@ public final class PostgreSQLStore: JobStore {
         }
     }
 
-    /// Hints that there may be work; see ``JobStore/changes()``.
-    ///
     /// The server notifies (NOTIFY(7)) once for each transaction that lets a job run. A hint also comes each 5 s, and with each new
     /// connection: notifications are lost with the connection.
     package func changes() -> AsyncStream<Void> {
@@ -448,14 +402,13 @@ public final class PostgreSQLStore: JobStore {
     }
 }
 
-extension WorkerStatus {
+extension PostgreSQLRow {
     /// Reads two columns: the identities and the claims.
-    fileprivate init(_ row: inout PostgreSQLRow) {
-        let (ids, claims): ([DurableJobID?], [Int64?]) = (row.array(), row.array())
-        self.init(
-            cancelled: zip(ids, claims).compactMap { id, claim in
-                if let id, let claim { JobTicket(id: id, claim: claim) } else { nil }
-            })
+    fileprivate mutating func tickets() -> [JobTicket] {
+        let (ids, claims): ([DurableJobID?], [Int64?]) = (array(), array())
+        return zip(ids, claims).compactMap { id, claim in
+            if let id, let claim { JobTicket(id: id, claim: claim) } else { nil }
+        }
     }
 }
 

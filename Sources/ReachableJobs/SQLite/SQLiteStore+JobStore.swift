@@ -21,25 +21,20 @@ extension SQLiteStore: JobStore {
         locks.unlock(worker.rawValue)
     }
 
-    package func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
-        let status = try await perform { transaction in
-            let isThere = try transaction.worker(worker) != nil
-            try transaction.sweep(but: isThere ? worker : nil)
-            guard isThere else { return WorkerStatus?.none }
+    package func extend(_ id: WorkerID) async throws(JobStoreError) -> [JobTicket] {
+        let cancelled = try await perform { transaction -> [JobTicket]? in
+            let worker = try transaction.worker(id)
+            try transaction.sweep(but: worker?.id)
+            guard let worker else { return nil }
             transaction.writesClock = true
             try transaction.db.change(
                 "UPDATE main.reachable_workers SET heartbeat = ?, seen = ? WHERE number = ?", transaction.monotonic,
-                transaction.now, worker)
-            return try transaction.status(of: worker)
+                transaction.now, id)
+            return try transaction.cancelled(of: worker)
         }
-        if let status { return status }
-        locks.unlock(worker.rawValue)
-        throw .unknown(worker)
-    }
-
-    package func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
-        guard let status = try await perform({ try $0.status(of: worker) }) else { throw .unknown(worker) }
-        return status
+        if let cancelled { return cancelled }
+        locks.unlock(id.rawValue)
+        throw .unknown(id)
     }
 
     package func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {

@@ -20,7 +20,9 @@ extension SQLiteTransaction {
             ORDER BY id
             """, request.lastKnownLane, worker.queue
         ) { try Lane(id: $0.next(), kind: $0.next(), version: $0.next(), scope: $0.next(), destination: $0.next()) }
-        var claims = Claims(jobs: [], newLanes: newLanes, isPaused: isPaused, hasMore: false, nextDue: nil, now: now)
+        var claims = Claims(
+            jobs: [], newLanes: newLanes, cancelled: try cancelled(of: worker), isPaused: isPaused, hasMore: false, nextDue: nil,
+            now: now)
         if isPaused { return claims }
         var sources: [ClaimSource] = []
         var named: Set<Lane.ID> = []

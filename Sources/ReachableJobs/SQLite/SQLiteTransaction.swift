@@ -376,11 +376,10 @@ struct SQLiteTransaction {
         try db.rows("SELECT \(Worker.columns) FROM main.reachable_workers") { try Worker(&$0) }
     }
 
-    /// Returns the state of a worker; `nil` if it was removed or its process has ended.
-    func status(of id: WorkerID) throws -> WorkerStatus? {
-        guard try worker(id) != nil else { return nil }
+    /// Returns a worker's claims whose jobs' cancellation was requested.
+    func cancelled(of worker: Worker) throws -> [JobTicket] {
         let sql = "SELECT id, claim FROM main.reachable_jobs WHERE worker = ? AND is_cancel_requested = 1"
-        return WorkerStatus(cancelled: try db.rows(sql, id) { try JobTicket(id: $0.next(), claim: $0.next()) })
+        return try db.rows(sql, worker.id) { try JobTicket(id: $0.next(), claim: $0.next()) }
     }
 
     /// Frees the claims of other workers that have ended.

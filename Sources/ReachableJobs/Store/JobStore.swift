@@ -50,15 +50,13 @@ package protocol JobStore: Sendable {
 
     /// Extends a worker's lease.
     ///
+    /// - Returns: The claims whose jobs' cancellation was requested.
     /// - Throws: ``JobStoreError/Code/unknownWorker`` if the lease has ended and its jobs may run elsewhere.
-    func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus
-
-    /// Returns a worker's state without a change of the store, so that it gives no hint.
-    ///
-    /// - Throws: ``JobStoreError/Code/unknownWorker`` if the lease has ended and its jobs may run elsewhere.
-    func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus
+    func extend(_ worker: WorkerID) async throws(JobStoreError) -> [JobTicket]
 
     /// Claims jobs for a worker, and frees the claims of workers that have ended. Lanes of other queues are ignored.
+    ///
+    /// Without a job to claim it changes nothing, and gives no hint.
     ///
     /// - Throws: ``JobStoreError/Code/unknownWorker`` if the worker's lease has ended; errors of the store.
     func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims
@@ -256,6 +254,8 @@ package struct Claims: Sendable {
     package var newLanes: [Lane]
     /// The named lanes that the queue does not have; ``JobStore/prune(_:limit:)`` deletes lanes without jobs.
     package var goneLanes: Set<Lane.ID> = []
+    /// The worker's claims whose jobs' cancellation was requested.
+    package var cancelled: [JobTicket] = []
     /// True if the queue is paused: then no job was claimed.
     package var isPaused: Bool
     /// True if the open lanes have more jobs that may run now, beyond the limits of the request.
@@ -329,12 +329,6 @@ package enum FinishOutcome: String, Hashable, Sendable {
     case cancelled
     /// The claim was not valid any more, and nothing has changed.
     case refused
-}
-
-/// The state of a worker in its store.
-package struct WorkerStatus: Hashable, Sendable {
-    /// The claims whose jobs' cancellation was requested.
-    package var cancelled: [JobTicket]
 }
 
 /// The answer to a cancellation.

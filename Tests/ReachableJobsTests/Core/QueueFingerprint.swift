@@ -184,7 +184,7 @@ struct QueueFingerprint: Hashable {
 
         private mutating func write(_ core: QueueCore) {
             flags(
-                core.wantsClaim, core.mayHaveNewLanes, core.hasMore, core.wantsExpiry, core.wantsStatus, core.open.isEmpty,
+                core.wantsClaim, core.mayHaveNewLanes, core.hasMore, core.wantsExpiry, core.open.isEmpty,
                 core.offset == nil, core.nextPrune <= BusTime(nanoseconds: world.now))
             if core.hasEnded { bytes.append(253) } else if let end = core.drainEnd { left(end) } else { bytes.append(254) }
             for held in core.held.values.sorted(by: { $0.claimed.job.position < $1.claimed.job.position }) {
@@ -214,7 +214,7 @@ struct QueueFingerprint: Hashable {
 
         private mutating func write(_ batch: StoreBatch, since began: BusTime) {
             flags(
-                batch.registers, batch.worker == nil, batch.extends, batch.looks, batch.expires, batch.prunes, batch.unregisters,
+                batch.registers, batch.worker == nil, batch.extends, batch.expires, batch.prunes, batch.unregisters,
                 batch.claim != nil)
             // The start of the next lease.
             if batch.registers || batch.extends { age(began, most: StoreLease.surrender) }

@@ -217,14 +217,9 @@ struct QueueWorld {
         }
         if batch.extends {
             try part()
-            guard let status = store.extend(worker) else { throw unknown }
-            reply.cancelled = status.cancelled
-        } else if batch.looks {
-            try part()
-            guard let status = store.status(of: worker) else { throw unknown }
-            reply.cancelled = status.cancelled
+            guard let cancelled = store.extend(worker) else { throw unknown }
+            (reply.cancelled, reply.rest.extends) = (cancelled, false)
         }
-        (reply.rest.extends, reply.rest.looks) = (false, false)
         if batch.expires {
             try part()
             reply.expired = store.expire(queue: "default", limit: 10)
@@ -234,6 +229,7 @@ struct QueueWorld {
             try part()
             guard let claims = store.claim(request) else { throw unknown }
             (reply.claims, reply.rest.claim) = (claims, nil)
+            reply.cancelled += claims.cancelled
         }
         if batch.prunes { reply.pruned = 0 }
         if batch.unregisters {

@@ -219,6 +219,7 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
         warp(.fencing, "numbers do not grow") { warped, _ in
             warped.change { (claims: inout Claims) in
                 for index in claims.jobs.indices { claims.jobs[index].claim = 1_000_000 - claims.jobs[index].claim }
+                for index in claims.cancelled.indices { claims.cancelled[index].claim = 1_000_000 - claims.cancelled[index].claim }
             }
             warped.change { (ticket: inout JobTicket) in ticket.claim = 1_000_000 - ticket.claim }
         },
@@ -238,12 +239,12 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
         warp(.leases, "leases never end") { warped, store in
             let known = Mutex<Set<WorkerID>>([])
             warped.change { (request: inout ClaimRequest) in known.withLock { [worker = request.worker] in _ = $0.insert(worker) } }
-            warped.replace { (worker: WorkerID) -> WorkerStatus in
+            warped.replace { (worker: WorkerID) -> [JobTicket] in
                 for id in known.withLock(\.self) where id != worker { _ = try? await store.extend(id) }
                 return try await store.extend(worker)
             }
         },
-        replace(.heartbeats, "does not hear heartbeats") { (_: WorkerID, _) in WorkerStatus(cancelled: []) },
+        replace(.heartbeats, "does not hear heartbeats") { (_: WorkerID, _) -> [JobTicket] in [] },
         replace(.unregistering, "takes it for a crash") { (worker: WorkerID, store) in store.crash(worker) },
         replace(.unregistering, "keeps the claims") { (_: WorkerID, _) in },
         claimed(.unregistering, "does not know the outcome of what was given back") { $0.hasUnknownOutcome = true },
@@ -283,10 +284,11 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
 
     private static let management: [BrokenStore] = [
         change(.cancellation, "knows every job") { (outcome: inout CancelOutcome) in if outcome == .unknown { outcome = .ended } },
-        replace(.cancellationRequests, "does not tell the worker") { (worker: WorkerID, store) -> WorkerStatus in
+        replace(.cancellationRequests, "tells no heartbeat") { (worker: WorkerID, store) -> [JobTicket] in
             _ = try await store.extend(worker)
-            return WorkerStatus(cancelled: [])
+            return []
         },
+        change(.cancellationRequests, "tells no claim") { (claims: inout Claims) in claims.cancelled = [] },
         replace(.cancellationRequests, "forgets requests") { (ids: [DurableJobID], store) -> [CancelOutcome] in
             try await cancel(ids, in: store) { $0.state == .running ? .requested : nil }
         },

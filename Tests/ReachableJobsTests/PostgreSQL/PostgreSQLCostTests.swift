@@ -138,7 +138,7 @@ struct PostgreSQLCostTests {
         _ = try await bench.run(
             """
             SELECT * FROM reachable_claim(
-                \(worker.rawValue), 1, '{}', 2, \(list(0)), \(list(1)), \(list(2)), 0, 1000)
+                \(worker.rawValue), 1, 1, 2, \(list(0)), \(list(1)), \(list(2)), 0, 1000)
             """)
         let after = try await pagesRead()
         _ = try await bench.run("COMMIT")

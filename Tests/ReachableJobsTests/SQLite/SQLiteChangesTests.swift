@@ -77,7 +77,6 @@ struct SQLiteChangesTests {
         }
         let before = try version()
         bench.machine.pass(.seconds(1))
-        _ = try await store.status(of: worker)
         #expect(try await store.expire(queue: "default", limit: 10).jobs.isEmpty)
         #expect(try await store.claim(request).jobs.isEmpty)
         #expect(try version() == before)

@@ -62,10 +62,9 @@ struct WarpedStore: JobStore {
         try await call((queue, node)) { try await store.register(queue: $0, node: $1) }
     }
     func unregister(_ worker: WorkerID) async throws(JobStoreError) { try await call(worker) { try await store.unregister($0) } }
-    func extend(_ worker: WorkerID) async throws(JobStoreError) -> WorkerStatus {
+    func extend(_ worker: WorkerID) async throws(JobStoreError) -> [JobTicket] {
         try await call(worker) { try await store.extend($0) }
     }
-    func status(of worker: WorkerID) async throws(JobStoreError) -> WorkerStatus { try await store.status(of: worker) }
     func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {
         try await call(request) { try await store.claim(changed($0)) }
     }
