@@ -7,7 +7,6 @@ enum Crashes {
     /// The crashes after which a job without a limit of attempts fails.
     private static let most = 20
 
-    /// The number of crashes that count against the limit of attempts.
     static func charged(_ counters: DurableJob.Counters) -> Int { max(0, counters.crashes - free) }
 
     /// True if no other job runs beside it in its worker.

@@ -25,7 +25,6 @@ struct QueueCore: Sendable {
         var versions: Set<Int>
         /// The most jobs of the kind that this worker holds at a time.
         var limit: Int?
-        /// The limit of charged attempts.
         var maxAttempts: Int?
         /// True if its jobs pass a gate of the bus.
         var isGated = true
@@ -112,7 +111,6 @@ struct QueueCore: Sendable {
 
         let claimed: ClaimedJob
         var phase: Phase
-        /// True if its task was cancelled here.
         var isCancelled = false
         /// True if its owner asked for the cancellation.
         var isUnwanted = false
@@ -121,13 +119,11 @@ struct QueueCore: Sendable {
         var hasNotAsked: Bool { phase == .lonely || phase == .waiting }
     }
 
-    /// The most claimed jobs.
     private let window: Int
     /// The most claimed jobs that wait on the bus, as long as it does not start all of them at once.
     private let readAhead: Int
     /// The most claimed jobs that wait on the bus at present.
     private(set) var ahead: Int
-    /// True if the caller ends the worker when it is idle.
     var endsWhenIdle = false
     /// The number of the present period in which the worker is idle; `nil` if it is not, or needs not end then.
     private(set) var idlePeriod: Int?
@@ -141,11 +137,9 @@ struct QueueCore: Sendable {
     private var nodeOffset: Int64 = 0
     /// The jobs whose payload this worker could not decode, with the ends of their delays.
     private(set) var undecodable: [DurableJobID: BusTime] = [:]
-    /// The kinds and scopes of its lanes.
     private(set) var followed: Set<KindScope> = []
     /// The lanes whose jobs could not be claimed for a time: what has gathered there is released in steps.
     private(set) var heldLanes: Set<Lane.ID> = []
-    /// The gates that know of a backlog.
     private(set) var backlogs: Set<Gate> = []
     /// The jobs that wait on the bus, by the time since which they do, and some that do not wait any more.
     private(set) var waits: [(since: BusTime, ticket: JobTicket)] = []
@@ -158,7 +152,6 @@ struct QueueCore: Sendable {
     private(set) var held: [DurableJobID: Held] = [:]
     /// The claims of a lost lease whose tasks have not ended yet.
     private(set) var leaving: Set<JobTicket> = []
-    /// The jobs whose attempts the shutdown cut.
     private var cut: [DurableJobID] = []
     private var waitingCount = 0
     /// The jobs that waited on the bus when the last claim began.
@@ -169,14 +162,12 @@ struct QueueCore: Sendable {
     /// The time at which running attempts are cancelled; `nil` before the shutdown, which ends all claims.
     private(set) var drainEnd: BusTime?
     private(set) var hasEnded = false
-    /// The changes that the next batch writes.
     private(set) var outbox = StoreBatch.Writes()
     private(set) var batch: StoreBatch?
     private(set) var batchBegan = BusTime.past
     private(set) var wantsClaim = true
     /// True since a hint until the next claim: it may have been a push to a lane that is not known yet.
     private(set) var mayHaveNewLanes = true
-    /// True if the last claim left jobs behind.
     private(set) var hasMore = false
     private(set) var wantsExpiry = true
     private(set) var nextDue = BusTime.never
@@ -185,7 +176,6 @@ struct QueueCore: Sendable {
     private(set) var failures = 0
     private(set) var retryAt = BusTime.past
     private var effects: [Effect] = []
-    /// The last time that was asked for.
     private(set) var wakeAt = BusTime.never
     /// The store's time less the worker's; `nil` before the store has told it.
     private(set) var offset: Int64?
@@ -324,7 +314,6 @@ struct QueueCore: Sendable {
         return min(.seconds(3600), max(.seconds(60), min(last.since.duration(to: last.until), .seconds(3600)) * 2))
     }
 
-    /// Ends a claimed job that must not have another attempt.
     private mutating func fail(_ claimed: ClaimedJob, _ reason: String, _ counters: DurableJob.Counters) {
         outbox.results.append(
             AttemptResult(claimed.ticket, .failed(reason: reason), counters: counters, error: claimed.job.lastError))
@@ -430,7 +419,6 @@ struct QueueCore: Sendable {
         for job in held.values { cancel(job) }
     }
 
-    /// Forgets everything that the lost lease covered.
     private mutating func loseLease() {
         worker = nil
         for result in outbox.results { effects.append(.refused(result.ticket)) }
@@ -486,7 +474,6 @@ struct QueueCore: Sendable {
         effects.append(.batch(next))
     }
 
-    /// The lanes whose jobs this worker can run.
     private var openLanes: [Lane] {
         lanes.filter { lane in kinds[lane.kind]?.versions.contains(lane.version) == true && open.contains(lane.kindScope) }
     }
@@ -568,7 +555,6 @@ struct QueueCore: Sendable {
         retryAt = now + min(.seconds(30), .seconds(1) * (1 << min(failures - 1, 5)))
     }
 
-    /// Puts back what a failed batch has not done.
     private mutating func keep(_ rest: StoreBatch) {
         outbox.results = rest.writes.results + outbox.results
         outbox.starts = rest.writes.starts.filter { job($0) != nil } + outbox.starts
@@ -604,7 +590,6 @@ struct QueueCore: Sendable {
         if let pruned = reply.pruned { nextPrune = pruned < StoreBatch.pruneBatch ? now + Self.pruneInterval : now }
     }
 
-    /// The interval at which ended jobs are deleted.
     private static let pruneInterval = Duration.seconds(600)
 
     private mutating func take(_ claims: Claims, of request: ClaimRequest, isFirst: Bool, at now: BusTime) {
@@ -696,7 +681,6 @@ struct QueueCore: Sendable {
 
     // MARK: - Outlook
 
-    /// The state of the claims, for people.
     var outlook: WorkerOutlook {
         var outlook = WorkerOutlook(worker: worker, isEnding: drainEnd != nil, kinds: kinds)
         for job in held.values {
@@ -738,7 +722,6 @@ struct QueueCore: Sendable {
         offset.map { StoreInstant(nanoseconds: time.nanoseconds.addingClamped($0)) }
     }
 
-    /// The node's time at a time.
     private func nodeTime(_ time: BusTime) -> Int64 { time.nanoseconds.addingClamped(nodeOffset) }
 
     /// True if a reconnect came since a job's last failure.

@@ -2,7 +2,6 @@
 ///
 /// The parts are separate transactions in this order. If one fails, the rest is left out.
 struct StoreBatch: Hashable, Sendable {
-    /// The changes of claimed jobs.
     struct Writes: Hashable, Sendable {
         var results: [AttemptResult] = []
         var givenBack: [JobTicket] = []
@@ -13,15 +12,12 @@ struct StoreBatch: Hashable, Sendable {
 
     /// The answers to the parts that succeeded.
     struct Reply: Sendable {
-        /// The parts that were left out.
         var rest: StoreBatch
-        /// The first failure.
         var error: JobStoreError?
         var worker: WorkerID?
         var results: [FinishOutcome] = []
         var givenBack: [FinishOutcome] = []
         var starts: [Bool] = []
-        /// The claims whose jobs' cancellation was requested.
         var cancelled: [JobTicket] = []
         var expired: ExpiredJobs?
         var claims: Claims?
@@ -34,14 +30,12 @@ struct StoreBatch: Hashable, Sendable {
     var registers = false
     var worker: WorkerID?
     var writes = Writes()
-    /// Extends the lease.
     var extends = false
     var expires = false
     var claim: ClaimRequest?
     var prunes = false
     var unregisters = false
 
-    /// True if there is something to do.
     var isNeeded: Bool { registers || unregisters || prunes || extends || expires || claim != nil || !writes.isEmpty }
 }
 
@@ -60,7 +54,6 @@ extension StoreBatch {
 }
 
 extension StoreBatch.Reply {
-    /// Carries out the rest.
     fileprivate mutating func run(on store: any JobStore, _ configuration: JobQueue.Configuration) async throws(JobStoreError) {
         let queue = configuration.name
         if rest.registers { worker = try await store.register(queue: queue, node: configuration.node) }

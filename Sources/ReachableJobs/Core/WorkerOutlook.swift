@@ -2,11 +2,8 @@ internal import ReachableRetry
 
 /// The part that a worker knows of why jobs do not run: its claims, and the state of its network and conditions.
 struct WorkerOutlook: Sendable {
-    /// The worker in its store; `nil` before it is registered.
     var worker: WorkerID?
-    /// True if it claims no more jobs.
     var isEnding = false
-    /// The registered kinds.
     var kinds: [String: QueueCore.Kind] = [:]
     /// The number of jobs of each kind that it has claimed.
     var held: [String: Int] = [:]
@@ -19,10 +16,8 @@ struct WorkerOutlook: Sendable {
     /// The node's times of the last edges, which end the backoff of earlier network failures, and of the worker's beginning.
     var edges: [QueueCore.KindScope: Int64] = [:]
     var began = Int64.min
-    /// The jobs whose payload it could not decode.
     var undecodable: Set<DurableJobID> = []
     /// The things that the jobs of a kind and scope wait for, the network first.
     var unmet: [QueueCore.KindScope: [PendingDurableJob.Reason]] = [:]
-    /// The claimed jobs that are on the bus.
     var onBus: [DurableJobID: PendingJob] = [:]
 }

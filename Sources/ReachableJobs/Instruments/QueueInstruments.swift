@@ -19,10 +19,8 @@ struct QueueInstruments: Sendable {
         guard logger != nil || metrics != nil else { return nil }
     }
 
-    /// True if the gauges have a reader.
     var isMeasured: Bool { metrics != nil }
 
-    /// Sets the gauges.
     func record(_ counts: [JobCount], at date: Date) { metrics?.record(counts, at: date) }
 
     func registered(kind: String, isLate: Bool) {
@@ -62,7 +60,6 @@ struct QueueInstruments: Sendable {
         log(.info, "worker ended", worker.map { ["jobs.worker": "\($0.rawValue)"] } ?? [:])
     }
 
-    /// Reports that the store fails, or works again (`nil`).
     func storeFails(_ error: JobStoreError?) {
         guard let error else { return log(.notice, "the store works again", [:]) }
         log(.warning, "the store fails: the worker pauses and tries again", [:], error)
@@ -114,7 +111,6 @@ struct QueueInstruments: Sendable {
 ///
 /// The labels are the queue's name, states, and registered kinds: their number does not grow with the number of jobs.
 final class QueueMetrics: Sendable {
-    /// The label of kinds that are not registered.
     private static let other = "other"
 
     let pushed: Counter
@@ -133,7 +129,6 @@ final class QueueMetrics: Sendable {
         register(Self.other)
     }
 
-    /// Makes the counters of a kind.
     func register(_ kind: String) {
         var counters: [DurableJob.State: Counter] = [:]
         for state in DurableJob.State.allCases where state.isFinal {

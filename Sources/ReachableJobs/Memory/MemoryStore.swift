@@ -108,7 +108,7 @@ public final class MemoryStore: JobStore {
     package func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] {
         change { $0.registeredWorkers(of: queue) }.map { worker in
             var worker = worker
-            (worker.host, worker.process) = (NodeName.hostName, Int(getpid()))
+            (worker.host, worker.process) = (Machine.hostName, Int(getpid()))
             return worker
         }
     }
@@ -138,7 +138,6 @@ public final class MemoryStore: JobStore {
     /// The time since the store's creation, which its workers have in common.
     package var nodeTime: Int64 { readClock().nanoseconds }
 
-    /// The store's time.
     package var now: StoreInstant { readClock() }
 
     private func change<Value: Sendable, Failure: Error>(

@@ -43,9 +43,7 @@ struct MemoryStoreState: Sendable {
     struct Entry: StoredJob, Sendable {
         var job: DurableJob
         var lane: Lane.ID
-        /// The chains of its keys.
         fileprivate var chains: [Chain]
-        /// The number of the last claim.
         var claim: Int64 = 0
         var worker: WorkerID?
         var isStarted = false
@@ -70,28 +68,23 @@ struct MemoryStoreState: Sendable {
         var seen: StoreInstant
     }
 
-    /// The jobs by position.
     var entries: [Entry] = []
     private var positions: [DurableJobID: Int64] = [:]
     private var lanes: [Lane.ID: (lane: Lane, key: LaneKey)] = [:]
     private var laneIDs: [LaneKey: Lane.ID] = [:]
-    /// The ends of servers' orders.
     private var holds: [Target: StoreInstant] = [:]
     private var paused: Set<Bytes> = []
     private(set) var workers: [WorkerID: Worker] = [:]
     private var (lastPosition, lastWorker, lastClaim): (Int64, Int64, Int64) = (0, 0, 0)
     /// The number of the newest lane; 0 without one.
     private(set) var lastLane: Lane.ID = 0
-    /// The store's time.
     private(set) var now = StoreInstant(nanoseconds: 0)
     /// The time of the leases, which stands still while the machine is suspended.
     private(set) var leaseTime = StoreInstant(nanoseconds: 0)
     /// The boot clock, and the number of the boot.
     private var (nodeTime, boot): (Int64, Int) = (0, 1)
-    /// The wall-clock time, for people.
     private var date = Date.distantPast
 
-    /// True if listeners need a hint.
     var hint = false
 
     /// Moves the time, and frees the claims of workers whose lease has ended.
@@ -104,7 +97,6 @@ struct MemoryStoreState: Sendable {
 
     // MARK: - Pushing
 
-    /// Adds jobs, all or none.
     mutating func push(_ pushed: [NewJob], limit: Int?) throws(JobStoreError) -> [PushReceipt] {
         if let error = JobStoreError.tooLarge(pushed) { throw error }
         let before = limit == nil ? nil : self
@@ -119,7 +111,6 @@ struct MemoryStoreState: Sendable {
         return receipts
     }
 
-    /// Throws if one of the queues has too many unfinished jobs.
     private func checkRoom(_ queues: [String], _ limit: Int?) throws(JobStoreError) {
         guard let limit else { return }
         for queue in queues {
@@ -238,7 +229,6 @@ struct MemoryStoreState: Sendable {
         return max(start, now.advanced(by: .nanoseconds(avoidance.until - nodeTime)))
     }
 
-    /// The identity of the boot.
     var bootID: String { "\(boot)" }
 
     private mutating func take(_ index: Int, for worker: WorkerID) -> Claims.Claimed {
@@ -280,7 +270,6 @@ struct MemoryStoreState: Sendable {
 
     // MARK: - Attempts
 
-    /// Records that an attempt starts; returns false if it may not.
     mutating func start(_ ticket: JobTicket, by worker: WorkerID) -> Bool {
         guard let index = index(of: ticket, by: worker), !entries[index].job.isCancelRequested else { return false }
         if !entries[index].isStarted { entries[index].job.counters.started += 1 }
@@ -288,7 +277,6 @@ struct MemoryStoreState: Sendable {
         return true
     }
 
-    /// Records a result.
     mutating func finish(_ result: AttemptResult, by worker: WorkerID) -> FinishOutcome {
         guard let index = index(of: result.ticket, by: worker), let node = workers[worker]?.node else { return .refused }
         if let duration = result.holdsDestination, let target = lanes[entries[index].lane]?.key.target {
@@ -298,13 +286,11 @@ struct MemoryStoreState: Sendable {
         return change(index) { $0.finish(result, node: node, at: $1) }
     }
 
-    /// Makes a claimed job available again.
     mutating func giveBack(_ ticket: JobTicket, by worker: WorkerID) -> FinishOutcome {
         guard let index = index(of: ticket, by: worker) else { return .refused }
         return change(index) { $0.release(at: $1) }
     }
 
-    /// Changes a job.
     private mutating func change<Answer>(_ index: Int, _ body: (inout Entry, StoreMoment) -> Answer) -> Answer {
         let answer = body(&entries[index], StoreMoment(now: now, bootID: bootID, boot: nodeTime, date: date))
         // A follower may run now, too.
@@ -332,7 +318,6 @@ struct MemoryStoreState: Sendable {
 
     // MARK: - Workers
 
-    /// Adds a worker.
     mutating func register(queue: String, node: String) -> WorkerID {
         lastWorker += 1
         let id = WorkerID(rawValue: lastWorker)
@@ -352,7 +337,6 @@ struct MemoryStoreState: Sendable {
         entries.filter { $0.worker == id && $0.job.isCancelRequested }.map { JobTicket(id: $0.job.id, claim: $0.claim) }
     }
 
-    /// Removes a worker; its jobs are available again.
     mutating func end(_ id: WorkerID, _ reason: WorkerEnd) {
         guard workers.removeValue(forKey: id) != nil else { return }
         for index in entries.indices where entries[index].worker == id {
@@ -360,13 +344,11 @@ struct MemoryStoreState: Sendable {
         }
     }
 
-    /// Removes all workers, as a reboot does.
     mutating func reboot() {
         boot += 1
         for id in workers.keys { end(id, .leaseEnded) }
     }
 
-    /// Returns the workers of a queue, or of all for `nil`, by number.
     func registeredWorkers(of queue: String?) -> [RegisteredWorker] {
         workers.filter { queue == nil || queue.map(Bytes.init) == Bytes($1.queue) }.sorted { $0.key.rawValue < $1.key.rawValue }
             .map { id, worker in
@@ -378,7 +360,6 @@ struct MemoryStoreState: Sendable {
 
     // MARK: - Management
 
-    /// Fails waiting jobs of a queue whose deadline has passed.
     mutating func expire(queue: String, limit: Int) -> ExpiredJobs {
         let waiting = entries.indices.filter { index in
             let job = entries[index].job
@@ -396,13 +377,11 @@ struct MemoryStoreState: Sendable {
             hasMore: late > failed.count)
     }
 
-    /// Cancels a waiting job or a failed one that keeps others waiting, or requests the cancellation of a running one.
     mutating func cancel(_ id: DurableJobID) -> CancelOutcome {
         guard let index = index(of: id) else { return .unknown }
         return change(index) { $0.cancel(at: $1) }
     }
 
-    /// Makes failed and cancelled jobs available again; throws if a queue has no room for them.
     mutating func retry(_ ids: [DurableJobID], limit: Int?) throws(JobStoreError) -> [RetryOutcome] {
         let before = limit == nil ? nil : self
         let outcomes = ids.map { retry($0) }
@@ -428,19 +407,16 @@ struct MemoryStoreState: Sendable {
         return .retried
     }
 
-    /// Ends the backoff of a waiting job; returns false if it has none.
     mutating func endBackoff(_ id: DurableJobID) -> Bool {
         guard let index = index(of: id) else { return false }
         return change(index) { $0.endBackoff(at: $1) }
     }
 
-    /// Pauses or resumes a queue.
     mutating func setPaused(_ isPaused: Bool, queue: String) {
         if isPaused { paused.insert(Bytes(queue)) } else { paused.remove(Bytes(queue)) }
         hint = true
     }
 
-    /// Deletes jobs that ended long ago and lanes without jobs; returns the number of jobs.
     mutating func prune(_ retention: Retention, limit: Int) -> Int {
         guard limit > 0 else { return 0 }
         let prunable = entries.filter { isPrunable($0, retention) }.prefix(limit)
@@ -448,7 +424,6 @@ struct MemoryStoreState: Sendable {
         return prunable.count
     }
 
-    /// The jobs that a pruning may delete.
     func prunable(_ retention: Retention) -> Set<DurableJobID> {
         Set(entries.filter { isPrunable($0, retention) }.map(\.job.id))
     }
@@ -476,7 +451,6 @@ struct MemoryStoreState: Sendable {
 
     // MARK: - Reading
 
-    /// Returns jobs by position.
     func find(_ filter: JobFilter) -> [DurableJob] {
         let prefix = filter.idPrefix?.lowercased()
         func isEqual(_ wanted: String?, _ text: String?) -> Bool { wanted == nil || wanted.map(Bytes.init) == text.map(Bytes.init) }
@@ -493,7 +467,6 @@ struct MemoryStoreState: Sendable {
         return found.prefix(max(0, filter.limit ?? .max)).map { durable($0, holders) }
     }
 
-    /// Returns the store's part of why jobs do not run; `nil` for unknown jobs.
     func explain(_ ids: [DurableJobID]) -> [JobExplanation?] {
         let holders = holders()
         return ids.map { id in
@@ -515,7 +488,6 @@ struct MemoryStoreState: Sendable {
         }
     }
 
-    /// Returns the number of jobs per state, kind and destination, in this order.
     func count(queue: String) -> [JobCount] {
         struct Group: Hashable {
             var state: DurableJob.State
@@ -525,12 +497,10 @@ struct MemoryStoreState: Sendable {
         let groups = Dictionary(grouping: entries.lazy.map(\.job).filter { Bytes($0.queue) == Bytes(queue) }) { job in
             Group(state: job.state, kind: Bytes(job.kind), destination: job.destination.map(Bytes.init))
         }
-        return groups.sorted { left, right in
-            let (left, right) = (left.key, right.key)
-            if left.state != right.state { return left.state.rawValue < right.state.rawValue }
-            return left.kind == right.kind
-                ? (left.destination ?? Bytes("")) < (right.destination ?? Bytes("")) : left.kind < right.kind
-        }.compactMap { _, jobs in
+        func key(_ group: Group) -> (String, Bytes, Bytes) {
+            (group.state.rawValue, group.kind, group.destination ?? Bytes(""))
+        }
+        return groups.sorted { key($0.key) < key($1.key) }.compactMap { _, jobs in
             jobs.first.map { first in
                 JobCount(
                     state: first.state, kind: first.kind, destination: first.destination, count: jobs.count,

@@ -12,7 +12,6 @@ internal import Synchronization
 final class PostgreSQLConnection: Sendable {
     typealias Answer = Result<PostgreSQLResult, PostgreSQLFailure>
 
-    /// A statement that waits for its answer.
     struct Request: Sendable {
         let sql: String
         let parameters: [PostgreSQLParameter]
@@ -20,7 +19,6 @@ final class PostgreSQLConnection: Sendable {
     }
 
     private struct State {
-        /// The statements that the thread has not taken yet.
         var waiting: Deque<Request> = []
         /// The reason of the end; none while the connection takes statements.
         var end: PostgreSQLFailure?
@@ -118,7 +116,6 @@ final class PostgreSQLConnection: Sendable {
 
     var hasWaiting: Bool { state.withLock { !$0.waiting.isEmpty } }
 
-    /// Fails all statements that wait.
     private func end(_ failure: PostgreSQLFailure) {
         let waiting = state.withLock { state in
             defer { (state.waiting, state.end) = ([], state.end ?? failure) }

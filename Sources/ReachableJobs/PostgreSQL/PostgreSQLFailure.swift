@@ -7,7 +7,6 @@ internal import ReachableRetry
 ///
 /// Its text has the server's primary message: no query, no parameter values and no password.
 struct PostgreSQLFailure: Error, Hashable, Sendable {
-    /// The kind of a failure.
     enum Kind: Hashable, Sendable {
         /// The server refused the statement, which changed nothing.
         case server
@@ -19,9 +18,7 @@ struct PostgreSQLFailure: Error, Hashable, Sendable {
         case local
     }
 
-    /// The kind.
     var kind: Kind
-    /// The statement of what is wrong.
     var message: String
     /// The server's code, also that of a refused connection.
     var sqlstate: String?
@@ -30,7 +27,6 @@ struct PostgreSQLFailure: Error, Hashable, Sendable {
         (self.kind, self.message, self.sqlstate) = (kind, message, sqlstate)
     }
 
-    /// Creates a failure from an error number.
     init(errno number: Int32, operation: String) {
         self.init(.local, "\(operation) failed: \(String(cString: strerror(number)))")
     }
@@ -38,7 +34,6 @@ struct PostgreSQLFailure: Error, Hashable, Sendable {
     /// Returns the failure of a request that the end of the connection leaves without an answer.
     func lost(wasSent: Bool) -> PostgreSQLFailure { PostgreSQLFailure(.lost(wasSent: wasSent), message, sqlstate: sqlstate) }
 
-    /// The failure of a request on a connection that was closed.
     static let closed = PostgreSQLFailure(.lost(wasSent: false), "the connection was closed")
 }
 
@@ -80,12 +75,10 @@ extension PostgreSQLFailure {
             isShortage ? .local : .connect, message.isEmpty ? "the server gave no reason" : message, sqlstate: state)
     }
 
-    /// Returns the first line of libpq's text.
     static func line(_ text: UnsafePointer<CChar>?) -> String? {
         text.flatMap { String(cString: $0).split(separator: "\n").first.map(String.init) }
     }
 
-    /// The fault of a failure to connect.
     var attemptFailure: AttemptFailure {
         if kind == .local { return .local }
         // The store was closed.
@@ -97,92 +90,84 @@ extension PostgreSQLFailure {
 }
 
 extension PostgreSQLFailure {
-    /// The meaning of codes.
-    private struct Meaning {
-        /// The beginnings of the codes.
-        let states: [String]
-        let code: JobStoreError.Code
-        /// The statement of what is wrong, which goes on with the server's name; empty if the message says all.
-        let statement: String
-        let advice: String
+    /// The meaning of codes that begin with one of these; the statement goes on with the server's name, and is empty if the
+    /// message says all.
+    private typealias Meaning = (states: [String], code: JobStoreError.Code, statement: String, advice: String)
 
-        init(_ states: [String], _ code: JobStoreError.Code, _ statement: String = "", next advice: String) {
-            (self.states, self.code, self.statement, self.advice) = (states, code, statement, advice)
-        }
-    }
-
-    private static let meanings = [
+    private static let meanings: [Meaning] = [
         // The store's own codes.
-        Meaning(["RE001"], .tooLarge, next: "store it in a file, and push the file's name"),
-        Meaning(["RE002"], .full, next: JobStoreError.full(queue: "", limit: 0).advice),
-        Meaning(["RE003"], .newerSchema, next: "update this program"),
-        Meaning(["RE004"], .foreign, next: "connect again, or install the functions with PostgreSQLStore.install()"),
-        Meaning(["RE005"], .foreign, next: "install it with PostgreSQLStore.install(), or run install.sql"),
-        Meaning(["RE006"], .unavailable, next: "correct it"),
-        Meaning(
+        (["RE001"], .tooLarge, "", "store it in a file, and push the file's name"),
+        (["RE002"], .full, "", JobStoreError.full(queue: "", limit: 0).advice),
+        (["RE003"], .newerSchema, "", "update this program"),
+        (["RE004"], .foreign, "", "connect again, or install the functions with PostgreSQLStore.install()"),
+        (["RE005"], .foreign, "", "install it with PostgreSQLStore.install(), or run install.sql"),
+        (["RE006"], .unavailable, "", "correct it"),
+        (
             ["28"], .unavailable, "the connection is refused by",
-            next: "check the user name, the password file (~/.pgpass, mode 0600) and the server's pg_hba.conf"),
-        Meaning(
+            "check the user name, the password file (~/.pgpass, mode 0600) and the server's pg_hba.conf"
+        ),
+        (
             ["3D000"], .unavailable, "the connection is refused by",
-            next: "create the database, or name another one in the connection string"),
-        Meaning(
-            ["53300"], .unavailable, "the connection is refused by",
-            next: "raise max_connections of the server, or run fewer workers"),
-        Meaning(
+            "create the database, or name another one in the connection string"
+        ),
+        (["53300"], .unavailable, "the connection is refused by", "raise max_connections of the server, or run fewer workers"),
+        (
             ["57P01", "57P02", "57P03"], .unavailable, "the connection is refused by",
-            next: "wait until the server has started; the job store connects again by itself"),
-        Meaning(
+            "wait until the server has started; the job store connects again by itself"
+        ),
+        (
             ["08"], .unavailable, "the connection is refused by",
-            next: "check the server's log and the network between this machine and the server"),
-        Meaning(
-            ["53100"], .diskFull, "no space is left for",
-            next: "free some space on the server; nothing that was stored is lost"),
-        Meaning(
+            "check the server's log and the network between this machine and the server"
+        ),
+        (["53100"], .diskFull, "no space is left for", "free some space on the server; nothing that was stored is lost"),
+        (
             ["25006"], .readOnly, "nothing can be written to",
-            next: "connect to the primary server (target_session_attrs=read-write), and check default_transaction_read_only"),
-        Meaning(
+            "connect to the primary server (target_session_attrs=read-write), and check default_transaction_read_only"
+        ),
+        (
             ["42501"], .readOnly, "the access is denied by",
-            next: "grant the role of the connection access to the tables and functions of the job store"),
-        Meaning(
+            "grant the role of the connection access to the tables and functions of the job store"
+        ),
+        (
             ["40001", "40P01", "55P03"], .busy, "another transaction holds up",
-            next: "try again; find the other transaction in pg_stat_activity"),
-        Meaning(
+            "try again; find the other transaction in pg_stat_activity"
+        ),
+        (
             ["XX001", "XX002"], .corrupt, "the database is damaged of",
-            next: "stop its workers, keep a copy of the server's data, and restore a backup"),
-        Meaning(
+            "stop its workers, keep a copy of the server's data, and restore a backup"
+        ),
+        (
             ["42P01", "42883"], .foreign, "there are no tables of jobs in",
-            next: "let the program that adds jobs install them, or run install.sql; or check search_path"),
-        Meaning(
-            ["54"], .inputOutput, "the statement is too large for", next: "push fewer jobs at once; the change was not made"),
-        Meaning(
+            "let the program that adds jobs install them, or run install.sql; or check search_path"
+        ),
+        (["54"], .inputOutput, "the statement is too large for", "push fewer jobs at once; the change was not made"),
+        (
             ["58"], .inputOutput, "reading or writing failed on the machine of",
-            next: "check the server's disk and log; the change was not made"),
+            "check the server's disk and log; the change was not made"
+        ),
     ]
 
-    /// The meaning of the kind.
     private var meaning: Meaning {
-        switch kind {
-        case .server:
-            Meaning(
-                [], .inputOutput, "a statement was refused with the code \(sqlstate ?? "") by",
-                next: "check the server's log; the change was not made")
-        case .lost:
-            Meaning(
-                [], .unavailable, "lost the connection to",
-                next: "check the server and the network; the job store connects again by itself")
-        case .connect:
-            Meaning(
-                [], .unavailable, "cannot connect to", next: "check that the server runs and that this machine can reach it")
-        case .local:
-            Meaning(
-                [], .unavailable, "no connection to", next: "check the limits of open files, threads and memory of this process")
-        }
+        let known = sqlstate.flatMap { state in Self.meanings.first { $0.states.contains { state.hasPrefix($0) } } }
+        return known ?? {
+            switch kind {
+            case .server:
+                let statement = "a statement was refused with the code \(sqlstate ?? "") by"
+                return ([], .inputOutput, statement, "check the server's log; the change was not made")
+            case .lost:
+                let advice = "check the server and the network; the job store connects again by itself"
+                return ([], .unavailable, "lost the connection to", advice)
+            case .connect:
+                return ([], .unavailable, "cannot connect to", "check that the server runs and that this machine can reach it")
+            case .local:
+                return ([], .unavailable, "no connection to", "check the limits of open files, threads and memory of this process")
+            }
+        }()
     }
 
     /// Returns the error of a store at `address`, as ``PostgreSQLConninfo/address`` writes it.
     func storeError(for address: String) -> JobStoreError {
-        let known = sqlstate.flatMap { state in Self.meanings.first { $0.states.contains { state.hasPrefix($0) } } }
-        let meaning = known ?? meaning
+        let meaning = meaning
         let text = meaning.statement.isEmpty ? message : "\(meaning.statement) PostgreSQL at \(address): \(message)"
         return JobStoreError(meaning.code, text, next: meaning.advice)
     }

@@ -17,19 +17,16 @@ final class PostgreSQLLink: Sendable {
 
     private struct State {
         var phase = Phase.idle
-        /// The reason why the last attempt failed.
         var error: JobStoreError?
         /// True while the connection is wanted without a caller: it brings hints.
         var isWanted = false
     }
 
-    /// The time for which a caller waits for a connection.
     static let patience = Duration.seconds(10)
 
     private let conninfo: PostgreSQLConninfo
     private let bus: RetryBus
     private let policy: RetryPolicy
-    /// The name of the job.
     private let job: JobID
     private let installsTables: Bool
     /// Called when something may have changed: with each notification, and after each connection.
@@ -89,7 +86,6 @@ final class PostgreSQLLink: Sendable {
         JobStoreError(.unavailable, "the store at \(conninfo.address) was closed", next: "make another one")
     }
 
-    /// Keeps a connection also without calls.
     func want() {
         state.withLock { $0.isWanted = true }
         Task { [weak self] in _ = try? await self?.connection(until: nil) }
@@ -145,7 +141,6 @@ final class PostgreSQLLink: Sendable {
         }
     }
 
-    /// Opens a connection, and begins to use it.
     private func open(
         _ begin: (PostgreSQLConnection) async throws(PostgreSQLFailure) -> Void
     ) async throws(PostgreSQLFailure) -> PostgreSQLConnection {
@@ -164,7 +159,6 @@ final class PostgreSQLLink: Sendable {
         return connection
     }
 
-    /// Installs the tables and functions on a connection of its own.
     func install() async throws(PostgreSQLFailure) {
         let connection = try await open { (connection) throws(PostgreSQLFailure) in try await connection.install() }
         connection.close()
@@ -196,7 +190,6 @@ extension PostgreSQLConnection {
 }
 
 extension PostgreSQLFailure {
-    /// Refuses tables of other versions.
     static func check(_ version: Int64?) throws(PostgreSQLFailure) {
         let (version, known) = (version ?? 0, PostgreSQLSchema.version)
         if version > known {

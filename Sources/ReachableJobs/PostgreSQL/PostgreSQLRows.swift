@@ -9,12 +9,10 @@ internal import ReachableRetry
 final class PostgreSQLResult: @unchecked Sendable {
     let result: OpaquePointer
 
-    /// Takes over a result of libpq.
     init(_ result: OpaquePointer) { self.result = result }
 
     deinit { PQclear(result) }
 
-    /// The rows, each read from its first column.
     var rows: [PostgreSQLRow] { rows(from: 0) }
 
     /// Returns the rows, each read from a column on.
@@ -27,7 +25,6 @@ final class PostgreSQLResult: @unchecked Sendable {
         read(row, column) { Value(postgreSQL: $0) }
     }
 
-    /// Returns an array; `nil` for the same.
     func array<Value: PostgreSQLValue>(_ row: Int, _ column: Int) -> [Value?]? { read(row, column) { $0.array(of: Value.self) } }
 
     private func read<Value>(_ row: Int, _ column: Int, _ read: (UnsafeRawBufferPointer) -> Value?) -> Value? {
@@ -81,7 +78,6 @@ struct PostgreSQLJob {
         now: StoreInstant(nanoseconds: 0), created: Date(timeIntervalSince1970: 0))
     var claim: Int64 = 0
 
-    /// Reads the columns of ``selection(_:hasPayload:)``.
     init(_ row: inout PostgreSQLRow) {
         for column in Self.columns { column.read(&self, &row) }
     }
@@ -139,7 +135,6 @@ struct PostgreSQLJob {
         ("is_started", { if $1.needed(false) { $0.job.counters.started += 1 } }),
     ]
 
-    /// The text has the node, a space and the boot.
     private mutating func setAvoidance(_ text: String?) {
         guard let text, let space = text.lastIndex(of: " ") else { return }
         job.avoidance = .init(node: String(text[..<space]), bootID: String(text[text.index(after: space)...]), since: 0, until: 0)

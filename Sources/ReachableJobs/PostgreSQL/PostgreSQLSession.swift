@@ -5,7 +5,6 @@ internal import Glibc
 
 /// The thread's side of a connection: it alone uses libpq's connection.
 final class PostgreSQLSession {
-    /// A statement that was sent.
     private struct Sent {
         let request: PostgreSQLConnection.Request
         var answer = PostgreSQLConnection.Answer.failure(
@@ -18,7 +17,6 @@ final class PostgreSQLSession {
     private let owner: PostgreSQLConnection
     private let connection: OpaquePointer
     private var sent: Deque<Sent> = []
-    /// The names of the prepared statements.
     private var names: [String: String] = [:]
     private var nameCount = 0
     /// The time since which the server could have answered the first statement.
@@ -107,7 +105,6 @@ final class PostgreSQLSession {
         }
     }
 
-    /// Sends, waits and receives once.
     private func turn() throws(PostgreSQLFailure) {
         let flushed = PQflush(connection)
         // PQflush reads as well, when it cannot write: nothing would be readable then.
@@ -163,7 +160,6 @@ final class PostgreSQLSession {
         guard isSent, PQpipelineSync(connection) == 1 else { throw endOfConnection() }
     }
 
-    /// Handles the answers and notifications that have arrived.
     private func receive() throws(PostgreSQLFailure) {
         var emptyCount = 0
         while !sent.isEmpty, PQisBusy(connection) == 0 {
@@ -207,7 +203,6 @@ final class PostgreSQLSession {
         first.request.continuation.resume(returning: first.answer)
     }
 
-    /// Returns the failure of a connection that has ended.
     private func endOfConnection() -> PostgreSQLFailure {
         PostgreSQLFailure(.lost(wasSent: true), PostgreSQLFailure.line(PQerrorMessage(connection)) ?? "the connection ended")
     }

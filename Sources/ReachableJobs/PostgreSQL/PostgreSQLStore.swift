@@ -99,11 +99,12 @@ public final class PostgreSQLStore: JobStore {
     }
 
     package func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
-        let delays = results.map(\.outcome.delays)
+        let (ends, delays) = (results.map(\.outcome.end), results.map(\.outcome.delays))
         let parameters: [PostgreSQLParameter] = [
             .value(worker.rawValue), .array(results.map(\.ticket.id)), .array(results.map(\.ticket.claim)),
-            .array(results.map(\.outcome.word)), short(results.map(\.outcome.reason)), short(results.map { $0.time?.nanoseconds }),
-            short(delays.map { $0?.soft.storable }), short(delays.map { $0?.isNetwork }), short(delays.map { $0?.hard?.storable }),
+            .array(ends.map { $0?.state.rawValue ?? "again" }), short(ends.map { $0?.reason }),
+            short(results.map { $0.time?.nanoseconds }), short(delays.map { $0?.soft.storable }),
+            short(delays.map { $0?.isNetwork }), short(delays.map { $0?.hard?.storable }),
             short(results.map { $0.holdsDestination?.storable }), .array(results.map(\.counters.started)),
             .array(results.map(\.counters.charged)), .array(results.map(\.counters.networkFailures)),
             .array(results.map(\.counters.failureIndex)), short(results.map(\.storedError)), .value(nodeTime),
@@ -158,7 +159,7 @@ public final class PostgreSQLStore: JobStore {
     package func register(queue: String, node: String) async throws(JobStoreError) -> WorkerID {
         let parameters: [PostgreSQLParameter] = [
             .value(queue), .value(node), .value(reading().bootID), .value(Machine.processSpace), .value(Machine.process),
-            .value(NodeName.hostName),
+            .value(Machine.hostName),
         ]
         guard var row = try await call("reachable_register", parameters).rows.first, let number: Int64 = row.next()
         else { throw malformed }
@@ -330,7 +331,6 @@ public final class PostgreSQLStore: JobStore {
         return stream
     }
 
-    /// Gives a hint; returns false if no one listens any more.
     private func poll() -> Bool {
         hints.yield(())
         return isPolling.withLock { isPolling in
@@ -377,7 +377,6 @@ public final class PostgreSQLStore: JobStore {
         }
     }
 
-    /// Reads rows; throws if one of them is malformed.
     private func read<Value>(
         _ rows: some Sequence<PostgreSQLRow>, _ read: (inout PostgreSQLRow) -> Value?
     ) throws(JobStoreError) -> [Value] {
@@ -389,7 +388,6 @@ public final class PostgreSQLStore: JobStore {
         return values
     }
 
-    /// Returns the outcomes of the first column.
     private func outcomes<Outcome: RawRepresentable<String>>(_ result: PostgreSQLResult) throws(JobStoreError) -> [Outcome] {
         try read(result.rows) { $0.next().flatMap(Outcome.init) }
     }
@@ -413,7 +411,6 @@ extension PostgreSQLRow {
 }
 
 extension JobQueue.Unique {
-    /// The word of `reachable_push`.
     fileprivate var rule: String {
         switch self {
         case .keep: "keep"
@@ -424,20 +421,6 @@ extension JobQueue.Unique {
 }
 
 extension AttemptResult.Outcome {
-    /// The word of `reachable_finish`.
-    fileprivate var word: String {
-        switch self {
-        case .succeeded: "succeeded"
-        case .failed: "failed"
-        case .cancelled: "cancelled"
-        case .again: "again"
-        }
-    }
-
-    /// The reason of a failure.
-    fileprivate var reason: String? { if case .failed(let reason) = self { reason } else { nil } }
-
-    /// The delays before another attempt; `nil` if there is none.
     fileprivate var delays: (soft: Duration, isNetwork: Bool, hard: Duration?)? {
         if case .again(let soft, let isNetwork, let hard) = self { (soft, isNetwork, hard) } else { nil }
     }

@@ -5,11 +5,9 @@ internal import FoundationEssentials
 protocol PostgreSQLValue {
     /// The number of the type (pg_type.dat).
     static var oid: UInt32 { get }
-    /// The number of the type's arrays.
     static var arrayOID: UInt32 { get }
     /// Decodes a value; `nil` for a malformed one.
     init?(postgreSQL bytes: UnsafeRawBufferPointer)
-    /// Encodes the value.
     func append(to bytes: inout [UInt8])
 }
 
@@ -17,7 +15,6 @@ extension PostgreSQLValue where Self: FixedWidthInteger {
     static var oid: UInt32 { 20 }
     static var arrayOID: UInt32 { 1016 }
 
-    /// Decodes an int2, int4 or int8.
     init?(postgreSQL bytes: UnsafeRawBufferPointer) {
         switch bytes.count {
         case 2: self.init(clamping: Int16(bigEndian: bytes.loadUnaligned(as: Int16.self)))
@@ -30,13 +27,10 @@ extension PostgreSQLValue where Self: FixedWidthInteger {
     func append(to bytes: inout [UInt8]) { bytes.append(bigEndian: Int64(self)) }
 }
 
-/// int8
 extension Int64: PostgreSQLValue {}
 
-/// int8
 extension Int: PostgreSQLValue {}
 
-/// bool
 extension Bool: PostgreSQLValue {
     static var oid: UInt32 { 16 }
     static var arrayOID: UInt32 { 1000 }
@@ -62,7 +56,6 @@ extension String: PostgreSQLValue {
     func append(to bytes: inout [UInt8]) { bytes.append(contentsOf: StoredText.stored(self).utf8) }
 }
 
-/// bytea
 extension Data: PostgreSQLValue {
     static var oid: UInt32 { 17 }
     static var arrayOID: UInt32 { 1001 }
@@ -72,7 +65,6 @@ extension Data: PostgreSQLValue {
     func append(to bytes: inout [UInt8]) { bytes.append(contentsOf: self) }
 }
 
-/// uuid
 extension DurableJobID: PostgreSQLValue {
     static var oid: UInt32 { 2950 }
     static var arrayOID: UInt32 { 2951 }
@@ -92,12 +84,10 @@ extension DurableJobID: PostgreSQLValue {
 
 /// A parameter of a statement.
 struct PostgreSQLParameter: Sendable {
-    /// The number of its type.
     let oid: UInt32
     /// The encoded value; `nil` is NULL.
     let bytes: [UInt8]?
 
-    /// Encodes a value.
     static func value<Value: PostgreSQLValue>(_ value: Value?) -> PostgreSQLParameter {
         let bytes = value.map { value in
             var bytes: [UInt8] = []

@@ -61,7 +61,6 @@ extension DurableJob.Counters {
         )
     }
 
-    /// Takes over what the bus counted.
     mutating func set(_ past: JobPast) {
         (started, networkFailures, failureIndex) = (past.started, past.networkFailures, past.failureIndex)
         charged = max(0, past.charged - Crashes.charged(self))

@@ -9,7 +9,6 @@ internal import Synchronization
 /// belongs to the executor: none has to end with it, and a task may prefer it for as long as it likes. Safe to use from any thread.
 package final class BlockingExecutor: TaskExecutor {
     private let queue = DispatchQueue(label: "reachability.jobs.executor")
-    /// The number of jobs that have not begun.
     private let waiting = Atomic(0)
     /// The thread that runs a job; 0 between two jobs.
     private let thread = Atomic<pthread_t>(0)
@@ -41,6 +40,5 @@ package final class BlockingExecutor: TaskExecutor {
     // Relaxed: a thread reads its own number only after it has written it itself.
     package var isCurrent: Bool { thread.load(ordering: .relaxed) == pthread_self() }
 
-    /// True if a job waits for the current one.
     var hasWaitingJobs: Bool { waiting.load(ordering: .relaxed) > 0 }
 }

@@ -2,7 +2,6 @@ internal import FoundationEssentials
 internal import Reachability
 internal import ReachableRetry
 
-/// A registered kind of jobs.
 struct JobKind: Sendable {
     let name: String
     let versions: Set<Int>
@@ -16,9 +15,7 @@ struct JobKind: Sendable {
     /// Decodes a payload; returns the work of an attempt, or `nil` if no registered version of the kind can read it.
     let work: @Sendable (DurableJob) -> Work?
 
-    /// The work of one job.
     struct Work: Sendable {
-        /// Makes one attempt.
         typealias Perform = @Sendable (DurableAttempt) async throws -> Void
 
         /// The policy, but for the deadline.
@@ -26,7 +23,6 @@ struct JobKind: Sendable {
         let perform: Perform
     }
 
-    /// The rules for the core.
     var rules: QueueCore.Kind {
         QueueCore.Kind(
             versions: versions, limit: maxConcurrent, maxAttempts: policy.rules.maxAttempts,
@@ -56,6 +52,5 @@ struct JobKind: Sendable {
     /// True if nothing but a small payload has to be decoded before an attempt.
     func isReadAtOnce(_ job: DurableJob) -> Bool { isPlain && job.version == version && job.payload.count <= 4096 }
 
-    /// True if the kind's jobs wait for the network.
     var waitsForNetwork: Bool { policy.rules.waitsForScope }
 }

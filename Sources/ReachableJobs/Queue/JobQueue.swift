@@ -62,7 +62,7 @@ public final class JobQueue: Sendable {
         package var date: @Sendable () -> Date = { Date() }
 
         /// Creates a configuration.
-        public init() { node = NodeName.default }
+        public init() { node = Machine.node }
     }
 
     private enum Stage {
@@ -167,7 +167,6 @@ public final class JobQueue: Sendable {
         return receipts
     }
 
-    /// Reports pushes of this process.
     func notePushes(_ receipts: [PushReceipt]) {
         for receipt in receipts {
             instruments?.pushed(receipt.outcome)
@@ -175,7 +174,6 @@ public final class JobQueue: Sendable {
         }
     }
 
-    /// Encodes a job.
     func makeJob<Parameters: JobParameters>(_ parameters: Parameters, unique: JobQueue.Unique?) throws -> NewJob {
         let options = parameters.options
         var job = NewJob(

@@ -27,7 +27,6 @@ public struct JobQueueEvent: Sendable {
 
     init(_ kind: Kind, _ job: DurableJobID?) { (self.kind, self.job) = (kind, job) }
 
-    /// Creates the event of a written result.
     init(_ result: AttemptResult) {
         job = result.ticket.id
         switch result.outcome {

@@ -10,7 +10,6 @@ final class JobWorker: Sendable {
     /// Thrown by an attempt that may not start, because its claim is not valid any more; the core knows.
     private struct StaleClaim: Error {}
 
-    /// The conditions of a kind and scope.
     fileprivate struct Followed {
         var conditions: [Condition]
         var observers: [ConditionStorage.ID]
@@ -22,7 +21,6 @@ final class JobWorker: Sendable {
         var core: QueueCore
         var now = BusTime.past
         var outbox: [QueueCore.Effect] = []
-        /// The jobs whose tasks have ended since the loop last looked.
         var ended: [JobTicket] = []
         var permits: [JobTicket: UnsafeContinuation<Bool, Never>] = [:]
         var followed: [QueueCore.KindScope: Followed] = [:]
@@ -32,7 +30,6 @@ final class JobWorker: Sendable {
         var rest: QueueRest?
         /// The time since which a task waits for a thread of Swift's pool.
         var probeBegan: BusTime?
-        /// The memory of the reports to instruments.
         var report = Report()
 
         mutating func handle(_ event: QueueCore.Event, at reading: BusTime, _ room: QueueCore.AskRoom) {
@@ -271,7 +268,6 @@ final class JobWorker: Sendable {
         }
     }
 
-    /// Performs an attempt, if the store lets it start.
     private func perform(_ claimed: ClaimedJob, _ work: JobKind.Work.Perform, _ attempt: Attempt) async throws {
         guard await mayStart(claimed.ticket) else { throw StaleClaim() }
         let job = claimed.job
@@ -321,7 +317,6 @@ final class JobWorker: Sendable {
 
     // MARK: - Instruments
 
-    /// Reports what a batch has done.
     private func report(
         _ written: [AttemptResult], _ batch: StoreBatch, _ reply: StoreBatch.Reply, to instruments: QueueInstruments
     ) {
@@ -441,7 +436,6 @@ final class JobWorker: Sendable {
         look(at: kindScope)
     }
 
-    /// Ends ``follow(_:)``.
     private func unfollow(_ kindScope: QueueCore.KindScope) {
         guard let followed = state.withLock({ $0.followed.removeValue(forKey: kindScope) }) else { return }
         for (condition, observer) in zip(followed.conditions, followed.observers) { condition.storage.removeObserver(observer) }
@@ -449,7 +443,6 @@ final class JobWorker: Sendable {
         bus.expectNoJobs(to: scope)
     }
 
-    /// Reports a change of the conditions to the core.
     private func look(at kindScope: QueueCore.KindScope) {
         let reading = bus.clock.now()
         state.withLock { state in
@@ -469,7 +462,6 @@ final class JobWorker: Sendable {
 }
 
 extension Array {
-    /// Removes and returns all elements.
     fileprivate mutating func take() -> [Element] {
         defer { self = [] }
         return self
@@ -480,17 +472,5 @@ extension ConditionStorage.Reading {
     /// True if jobs may be claimed: satisfied, or a monitor without a verdict, with which the bus deals.
     fileprivate func isOpen(isReachability: Bool) -> Bool {
         state.isSatisfied || isReachability && (!isKnown || state.isFinished)
-    }
-}
-
-extension AttemptResult.Outcome {
-    /// The final state and its reason; `nil` if the job runs again.
-    fileprivate var end: (DurableJob.State, String?)? {
-        switch self {
-        case .succeeded: (.succeeded, nil)
-        case .failed(let reason): (.failed, reason)
-        case .cancelled: (.cancelled, nil)
-        case .again: nil
-        }
     }
 }

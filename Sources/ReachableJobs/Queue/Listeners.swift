@@ -14,7 +14,6 @@ final class Listeners<Element: Sendable>: Sendable {
 
     deinit { finish() }
 
-    /// True if no stream is open.
     var isEmpty: Bool { state.withLock { $0.streams.isEmpty } }
 
     /// Returns a new stream, which has ended if ``finish()`` was called.
@@ -42,12 +41,10 @@ final class Listeners<Element: Sendable>: Sendable {
         return stream
     }
 
-    /// Gives an element to each stream.
     func yield(_ element: Element) {
         for stream in state.withLock({ Array($0.streams.values) }) { stream.yield(element) }
     }
 
-    /// Ends all streams, also later ones.
     func finish() {
         let streams = state.withLock { state in
             state.isFinished = true

@@ -75,7 +75,6 @@ public struct PendingDurableJob: Sendable, Identifiable {
     /// The job may wait longer, for reasons without a time.
     public var startsIn: Duration? { reasons.compactMap(\.delay).max() }
 
-    /// The store's time of the snapshot.
     package let now: StoreInstant
 
     init(_ explanation: JobExplanation, seenBy outlook: WorkerOutlook?, on node: String? = nil) {

@@ -124,7 +124,6 @@ struct ReasonFinder {
 }
 
 extension JobExplanation.Blocker {
-    /// The wait for the job as text.
     fileprivate var words: String {
         let wait = "waits for job \(id) with its \(key.rawValue) key"
         return switch state {

@@ -4,7 +4,6 @@ internal import ReachableRetry
 internal import Instrumentation
 internal import Tracing
 
-/// Copies a trace context.
 private struct Carrier: Injector, Extractor {
     func inject(_ value: String, forKey key: String, into carrier: inout [String: String]) { carrier[key] = value }
     func extract(key: String, from carrier: [String: String]) -> String? { carrier[key] }
@@ -13,7 +12,6 @@ private struct Carrier: Injector, Extractor {
 
 /// The trace context that travels with a stored job; empty without the package's trait `Tracing`.
 enum TraceContext {
-    /// Returns the context of the calling task.
     static func current(_ bus: RetryBus) -> [String: String] {
         #if Tracing
         if let tracer = bus.configuration.tracer, let context = ServiceContext.current {

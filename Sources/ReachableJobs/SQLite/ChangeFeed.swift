@@ -20,10 +20,8 @@ final class ChangeFeed: Sendable {
         return stream
     }
 
-    /// Yields a hint to each stream.
     func notify() { listeners.yield(()) }
 
-    /// Ends all streams.
     func finish() { listeners.finish() }
 
     private func updateWatcher() {

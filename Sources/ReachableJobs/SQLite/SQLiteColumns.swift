@@ -33,7 +33,6 @@ struct ColumnReader: DatabaseValueConvertible, StatementColumnConvertible {
     }
 }
 
-/// The parameters of a statement, in their order.
 struct ColumnBinder {
     private let statement: Statement
     private var index: CInt = 0
@@ -44,7 +43,6 @@ struct ColumnBinder {
         statement.setUncheckedArguments(StatementArguments())
     }
 
-    /// Sets the next parameter.
     mutating func bind(_ value: some ColumnValue) throws {
         index += 1
         let code = value.raw.bind(to: statement.sqliteStatement, at: index)
@@ -60,14 +58,12 @@ extension Database {
         return statement
     }
 
-    /// Executes a statement, and returns the number of rows that it changed.
     @discardableResult
     func change<each Argument: ColumnValue>(_ sql: String, _ arguments: repeat each Argument) throws -> Int {
         try statement(sql, repeat each arguments).execute()
         return changesCount
     }
 
-    /// Reads all rows.
     func rows<each Argument: ColumnValue, Value>(
         _ sql: String, _ arguments: repeat each Argument, read: (inout ColumnReader) throws -> Value
     ) throws -> [Value] {
@@ -77,7 +73,6 @@ extension Database {
         return values
     }
 
-    /// Reads the first row.
     func row<each Argument: ColumnValue, Value>(
         _ sql: String, _ arguments: repeat each Argument, read: (inout ColumnReader) throws -> Value
     ) throws -> Value? {
@@ -88,7 +83,6 @@ extension Database {
         return try read(&row)
     }
 
-    /// Returns the first value of the first row; `nil` if there is none.
     func value<each Argument: ColumnValue, Value: ColumnValue>(
         _ sql: String, _ arguments: repeat each Argument
     ) throws -> Value? {
@@ -153,14 +147,10 @@ extension Date: ColumnValue {
     var raw: Int64 { Int64(exactly: (timeIntervalSince1970 * 1e9).rounded()) ?? 0 }
 }
 
-extension DurableJobID: ColumnValue {
-    init?(raw: String) { self.init(raw) }
-    var raw: String { description }
-}
+extension DurableJobID: ColumnValue { typealias Raw = String }
 
 /// Unfinished jobs have numbers below 2; indexes name the numbers.
 extension DurableJob.State: ColumnValue {
-    /// The states in the order of their numbers.
     static let numbered: [DurableJob.State] = [.available, .running, .failed, .succeeded, .cancelled]
 
     init?(raw: Int) {

@@ -5,12 +5,10 @@ internal import GRDB
 /// A row of `reachable_jobs`: a job without its payload and what its lane says, and what only the store knows of it.
 struct SQLiteJob: StoredJob, Equatable {
     var job: DurableJob
-    /// The numbers of its queue and lane.
     var (queue, lane): (Int64, Int64)
     /// The end of the delays that hold it back on all nodes; `nil` if it was not in the future when the row was written, and after
     /// a claim has found that it has passed.
     var due: StoreInstant?
-    /// The number of the last claim.
     var claim: Int64 = 0
     var worker: WorkerID?
     var isStarted = false
@@ -81,7 +79,6 @@ struct SQLiteJob: StoredJob, Equatable {
         try visitor.visit("finished", "INTEGER", &job.finished)
     }
 
-    /// Shows a visitor the columns of other tables that belong to a job.
     private mutating func visitJoinedColumns(_ visitor: inout some ColumnVisitor) throws {
         try visitor.visit("queues.name", "", &job.queue)
         try visitor.visit("lanes.version", "", &job.version)
@@ -110,13 +107,10 @@ struct SQLiteJob: StoredJob, Equatable {
     private static let joined = list { try $0.visitJoinedColumns(&$1) }
     private static let columns = pushed + changing + later
 
-    /// The names of the columns.
     static let names = columns.map(\.name).joined(separator: ", ")
 
-    /// The definitions of the columns.
     static let definitions = columns.map { "\($0.name) \($0.type)" }.joined(separator: ", ")
 
-    /// Selects whole jobs, for ``init(whole:)``.
     static let wholeSelection = """
         SELECT \((columns.map { "jobs." + $0.name } + joined.map(\.name)).joined(separator: ", "))
         FROM main.reachable_jobs AS jobs JOIN main.reachable_payloads AS payloads ON payloads.position = jobs.position
@@ -131,7 +125,6 @@ struct SQLiteJob: StoredJob, Equatable {
         UPDATE main.reachable_jobs SET \((changing + later).map { $0.name + " = ?" }.joined(separator: ", ")) WHERE position = ?
         """
 
-    /// Reads the columns ``names``.
     init(_ reader: inout ColumnReader) throws {
         self = Self.blank
         try visitPushedColumns(&reader)
@@ -139,7 +132,6 @@ struct SQLiteJob: StoredJob, Equatable {
         try visitLaterColumns(&reader)
     }
 
-    /// Reads a row of ``wholeSelection``.
     init(whole reader: inout ColumnReader) throws {
         try self.init(&reader)
         try visitJoinedColumns(&reader)
@@ -155,7 +147,6 @@ struct SQLiteJob: StoredJob, Equatable {
         return db.changesCount > 0
     }
 
-    /// Writes the row again.
     func update(in db: Database) throws {
         let statement = try db.cachedStatement(sql: Self.update)
         var (job, binder) = (self, ColumnBinder(statement))
@@ -171,7 +162,6 @@ private protocol ColumnVisitor {
     mutating func visit(_ name: String, _ type: String, _ value: inout some ColumnValue) throws
 }
 
-/// The names and types of columns.
 private struct ColumnList: ColumnVisitor {
     var columns: [(name: String, type: String)] = []
 

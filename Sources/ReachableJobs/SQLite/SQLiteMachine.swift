@@ -9,12 +9,10 @@ package struct SQLiteMachine: Sendable {
     package var reading: @Sendable () -> StoreClock.Reading
     /// Reads CLOCK_MONOTONIC in nanoseconds: it stands still while the machine is suspended, and so do leases.
     package var monotonic: @Sendable () -> Int64
-    /// Reads /proc/self/mountinfo.
     package var mounts: @Sendable () -> String
     /// Writes the names in a directory to the disk; returns 0 or an errno.
     package var synchronize: @Sendable (_ directory: String) -> Int32
 
-    /// Creates a machine.
     package init(
         reading: @escaping @Sendable () -> StoreClock.Reading, monotonic: @escaping @Sendable () -> Int64,
         mounts: @escaping @Sendable () -> String,
@@ -23,7 +21,6 @@ package struct SQLiteMachine: Sendable {
         (self.reading, self.monotonic, self.mounts, self.synchronize) = (reading, monotonic, mounts, synchronize)
     }
 
-    /// This machine.
     package static let kernel = SQLiteMachine(
         reading: { Machine.reading() }, monotonic: { Machine.nanoseconds(CLOCK_MONOTONIC) },
         mounts: { Machine.text(of: "/proc/self/mountinfo") ?? "" })
@@ -39,7 +36,6 @@ package struct SQLiteMachine: Sendable {
 
 /// The checks of a store's file before it is opened.
 struct SQLiteFile {
-    /// The path of the database.
     let path: String
 
     /// Creates the file and its directory if they are missing, and refuses files that are not safe to use.
@@ -88,7 +84,6 @@ struct SQLiteFile {
         return info.st_size == 0
     }
 
-    /// The directory of the file.
     var directory: String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
         // A path may have several slashes in a row.
@@ -108,7 +103,6 @@ struct SQLiteFile {
         }
     }
 
-    /// Refuses network file systems.
     static func checkFileSystem(of path: String, _ device: dev_t, _ machine: SQLiteMachine) throws(JobStoreError) {
         // gnu_dev_major of sys/sysmacros.h, a macro.
         let major = (device >> 8) & 0xfff | (device >> 32) & ~0xfff

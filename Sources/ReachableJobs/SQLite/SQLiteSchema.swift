@@ -28,13 +28,11 @@ enum SQLiteSchema {
             version, clock.bootID, clock.boot, clock.newestWall, clock.instant)
     }
 
-    /// Returns the version of the tables; `nil` if there are none.
     static func storedVersion(_ db: Database) throws -> Int? {
         guard try db.tableExists("reachable_meta", in: "main") else { return nil }
         return try Int.fetchOne(db, sql: "SELECT schema FROM main.reachable_meta")
     }
 
-    /// Refuses a database with tables of another program or of a later version.
     static func refuseForeignTables(_ db: Database, path: String) throws {
         if let stored = try storedVersion(db) { return try check(stored) }
         guard try Int.fetchOne(db, sql: "SELECT 1 FROM main.sqlite_master") == nil else {
@@ -44,7 +42,6 @@ enum SQLiteSchema {
         }
     }
 
-    /// Refuses tables of a later version.
     static func check(_ stored: Int) throws(JobStoreError) {
         guard stored > version else { return }
         throw JobStoreError(

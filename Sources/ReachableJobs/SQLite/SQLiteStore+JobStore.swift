@@ -2,7 +2,6 @@
 internal import GRDB
 internal import Glibc
 
-/// The operations, which ``JobStore`` explains.
 extension SQLiteStore: JobStore {
     // MARK: - Pushing
 
@@ -251,7 +250,7 @@ extension SQLiteStore: JobStore {
                 let worker = try SQLiteTransaction.Worker(&row)
                 guard transaction.end(of: worker) == nil else { return nil }
                 return try RegisteredWorker(
-                    id: worker.id, queue: row.next(), node: worker.node, host: NodeName.hostName,
+                    id: worker.id, queue: row.next(), node: worker.node, host: Machine.hostName,
                     // The kernel does not name the process of another open file description's lock (F_OFD_GETLK, fcntl(2)).
                     process: transaction.locks.holds(worker.id.rawValue) ? Int(getpid()) : nil, claims: row.next(),
                     sinceHeartbeat: max(.zero, worker.seen.duration(to: transaction.now)))
@@ -282,7 +281,6 @@ extension SQLiteStore: JobStore {
     /// own changes give hints.
     package func changes() -> AsyncStream<Void> { feed.stream() }
 
-    /// The time of this machine's boot clock.
     package var nodeTime: Int64 { machine.reading().boot }
 }
 #endif

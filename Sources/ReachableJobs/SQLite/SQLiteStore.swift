@@ -34,9 +34,7 @@ public final class SQLiteStore: Sendable {
     let locks: WorkerLocks
     let feed: ChangeFeed
     private let storeExecutor = BlockingExecutor()
-    /// The connection that writes.
     private let connection: ObjectIdentifier
-    /// True for a file of our own.
     let isOwn: Bool
     /// The value of `PRAGMA synchronous` that a store has set in a file of its own; 0 at first.
     private let level = Mutex(0)
@@ -199,7 +197,6 @@ public final class SQLiteStore: Sendable {
         }
     }
 
-    /// Adds jobs within a transaction of the caller's; see ``JobQueue/push(_:unique:in:)``.
     @discardableResult
     package func push(_ jobs: [NewJob], limit: Int? = nil, in db: Database) throws(JobStoreError) -> [PushReceipt] {
         guard ObjectIdentifier(db) == connection else {
@@ -281,7 +278,6 @@ extension Database {
         try level > 2 || level == 2 && pragma("journal_mode") != "delete"
     }
 
-    /// Refuses a database whose journal ends with the process.
     fileprivate func checkJournal(path: String) throws {
         let mode = try pragma("journal_mode") ?? ""
         guard ["memory", "off"].contains(mode) else { return }

@@ -9,7 +9,6 @@ extension SQLiteTransaction {
     /// The most jobs of a lane whose delays one claim ends, so that it stays short; a next claim follows.
     private static let promotionLimit = 1000
 
-    /// Claims jobs; `nil` if the worker was removed or its process has ended.
     mutating func claim(_ request: ClaimRequest) throws -> Claims? {
         guard let worker = try worker(request.worker) else { return nil }
         try sweep(but: worker.id)
@@ -109,7 +108,6 @@ private struct ClaimSource: Comparable {
     let lane: ClaimRequest.Open
     /// The node, its boot, and the store's time less the node's: the parameters ?2, ?3 and ?5 of the queries.
     let (node, bootID, offset): (String, String, Int64)
-    /// The number of jobs to read next.
     var chunk: Int
     var priority = JobPriority.normal
     /// The first job, with the priority that it has for a claim.
@@ -148,7 +146,6 @@ private struct ClaimSource: Comparable {
         AND \(start) <= ?1 ORDER BY position LIMIT ?9
         """
 
-    /// Goes to the next job.
     mutating func advance(_ transaction: SQLiteTransaction) throws {
         if rows.isEmpty, chunk > 0 {
             rows = try transaction.db.rows(

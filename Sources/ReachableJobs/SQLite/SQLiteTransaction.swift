@@ -12,13 +12,11 @@ struct SQLiteTransaction {
     let moment: StoreMoment
     let monotonic: Int64
     private var clock: StoreClock
-    /// True if the clock is written, too.
     var writesClock: Bool
     /// The last position and worker that are assigned, and were before.
     private var last, oldLast: (position: Int64, worker: Int64)
     /// True if other workers may have something to do after the commit.
     var wakesWorkers = false
-    /// The queues and lanes that are known.
     private var lanes: [LaneKey: (queue: Int64, lane: Int64)] = [:]
     /// The changes of the numbers of unfinished jobs of queues, and of all jobs of lanes.
     private var (queueChanges, laneChanges): ([Int64: Int], [Int64: Int]) = ([:], [:])
@@ -45,10 +43,8 @@ struct SQLiteTransaction {
         moment = StoreMoment(now: clock.advance(to: reading), bootID: reading.bootID, boot: reading.boot, date: reading.date)
     }
 
-    /// The store's time.
     var now: StoreInstant { moment.now }
 
-    /// Writes the clock and the numbers before the commit.
     mutating func close() throws {
         try writeChanges()
         guard writesClock || last != oldLast else { return }
@@ -61,14 +57,12 @@ struct SQLiteTransaction {
 
     // MARK: - Queues and lanes
 
-    /// Returns the number of a queue, and adds it if it is new.
     func queue(_ name: String) throws -> Int64 {
         if let known: Int64 = try db.value("SELECT id FROM main.reachable_queues WHERE name = ?", name) { return known }
         try db.change("INSERT INTO main.reachable_queues (name) VALUES (?)", name)
         return db.lastInsertedRowID
     }
 
-    /// Returns the numbers of a job's queue and lane, and adds them if they are new.
     private mutating func lane(of job: NewJob) throws -> (queue: Int64, lane: Int64) {
         let key = LaneKey(
             queue: Bytes(job.queue), kind: Bytes(job.kind), scope: Bytes(job.scope), destination: job.destination.map(Bytes.init),
@@ -103,7 +97,6 @@ struct SQLiteTransaction {
             """, end, lane)
     }
 
-    /// Deletes lanes without jobs that no server's order holds.
     mutating func pruneLanes(limit: Int) throws {
         try writeChanges()
         try db.change(
@@ -113,7 +106,6 @@ struct SQLiteTransaction {
             """, now, limit)
     }
 
-    /// Throws if a queue that has more unfinished jobs now has too many.
     mutating func checkRoom(_ limit: Int?) throws {
         guard let limit else { return }
         let queues = queueChanges.keys
@@ -124,7 +116,6 @@ struct SQLiteTransaction {
         }
     }
 
-    /// Writes the numbers of jobs.
     private mutating func writeChanges() throws {
         for (queue, number) in queueChanges where number != 0 {
             try db.change("UPDATE main.reachable_queues SET unfinished = unfinished + ? WHERE id = ?", number, queue)
@@ -144,7 +135,6 @@ struct SQLiteTransaction {
         }
     }
 
-    /// Returns a job with an identity.
     func job(_ id: DurableJobID) throws -> SQLiteJob? { try jobs("id = ?", id).first }
 
     /// Returns the job of a claim that is still valid.
@@ -152,7 +142,6 @@ struct SQLiteTransaction {
         try jobs("id = ? AND worker = ? AND claim = ?", ticket.id, worker.id, ticket.claim).first
     }
 
-    /// Returns a whole job.
     func wholeJob(_ position: Int64) throws -> SQLiteJob {
         let found = try db.row("\(SQLiteJob.wholeSelection) WHERE jobs.position = ?", position) { try SQLiteJob(whole: &$0) }
         guard let found else { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a job has no payload") }
@@ -169,7 +158,6 @@ struct SQLiteTransaction {
         ).first
     }
 
-    /// Adds jobs, all or none.
     mutating func push(_ jobs: [NewJob], limit: Int?) throws -> [PushReceipt] {
         if let error = JobStoreError.tooLarge(jobs) { throw error }
         let receipts = try jobs.map { try push($0) }
@@ -196,7 +184,6 @@ struct SQLiteTransaction {
         }
     }
 
-    /// Adds a job behind all others; returns false if it is there already.
     private mutating func insert(_ job: NewJob) throws -> Bool {
         let (queue, lane) = try lane(of: job)
         // SQLite has one writer at a time, so that positions are in commit order.
@@ -225,7 +212,6 @@ struct SQLiteTransaction {
         try settle(followers(of: old))
     }
 
-    /// Changes a job.
     mutating func change<Answer>(_ old: SQLiteJob, _ body: (inout SQLiteJob, StoreMoment) -> Answer) throws -> Answer {
         var new = old
         let answer = body(&new, moment)
@@ -249,7 +235,6 @@ struct SQLiteTransaction {
     /// Sets the end of the delays that hold a job back on all nodes.
     private func schedule(_ stored: inout SQLiteJob) { stored.due = stored.job.heldUntil.flatMap { $0 > now ? $0 : nil } }
 
-    /// Deletes jobs in a state that ended before a time; returns their number.
     mutating func prune(_ state: DurableJob.State, until end: StoreInstant, limit: Int) throws -> Int {
         // A failed job with followers stays: they wait for it.
         let deleted = try db.rows(
@@ -319,7 +304,6 @@ struct SQLiteTransaction {
         }
     }
 
-    /// Unblocks and blocks jobs.
     private mutating func settle(_ jobs: [SQLiteJob]) throws {
         for stored in jobs where stored.job.state == .available && (stored.job.serialKey ?? stored.job.uniqueKey) != nil {
             let isBlocked = try !blockers(of: stored).isEmpty
@@ -330,7 +314,6 @@ struct SQLiteTransaction {
 
     // MARK: - Workers
 
-    /// A worker's row.
     struct Worker {
         let (id, queue): (WorkerID, Int64)
         let (node, bootID): (String, String)
@@ -339,7 +322,6 @@ struct SQLiteTransaction {
 
         static let columns = "number, reachable_workers.queue, node, boot_id, heartbeat, seen"
 
-        /// Reads these columns.
         init(_ row: inout ColumnReader) throws {
             (id, queue, node, bootID) = try (row.next(), row.next(), row.next(), row.next())
             (heartbeat, seen) = try (row.next(), row.next())
@@ -371,7 +353,6 @@ struct SQLiteTransaction {
         return WorkerID(rawValue: last.worker)
     }
 
-    /// Returns all workers, also those that have ended.
     func allWorkers() throws -> [Worker] {
         try db.rows("SELECT \(Worker.columns) FROM main.reachable_workers") { try Worker(&$0) }
     }
@@ -393,7 +374,6 @@ struct SQLiteTransaction {
         }
     }
 
-    /// Removes a worker, and frees its claims.
     mutating func remove(_ worker: WorkerID, _ end: WorkerEnd) throws {
         guard try db.change("DELETE FROM main.reachable_workers WHERE number = ?", worker) > 0 else { return }
         for job in try jobs("worker = ?", worker) { try change(job) { $0.release(end, at: $1) } }

@@ -20,10 +20,8 @@ final class WorkerLocks: Sendable {
     let descriptor: Int32
     private let held = Mutex<Set<Int64>>([])
 
-    /// The path of the file beside a database.
     static func path(of database: String) -> String { database + "-workers" }
 
-    /// Opens the file beside a database, or creates it with a mode.
     init(database: String, mode: mode_t) throws(JobStoreError) {
         let path = Self.path(of: database)
         descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode)
@@ -38,20 +36,17 @@ final class WorkerLocks: Sendable {
         close(descriptor)
     }
 
-    /// Locks a worker's byte; returns false if another process has it.
     func lock(_ worker: Int64) -> Bool {
         guard control(Self.setLock, F_WRLCK, worker) != nil else { return false }
         held.withLock { _ = $0.insert(worker) }
         return true
     }
 
-    /// Unlocks a worker's byte.
     func unlock(_ worker: Int64) {
         held.withLock { _ = $0.remove(worker) }
         _ = control(Self.setLock, F_UNLCK, worker)
     }
 
-    /// Returns true if this store has locked a worker's byte.
     func holds(_ worker: Int64) -> Bool { held.withLock { $0.contains(worker) } }
 
     /// Returns true if no process has a worker's byte locked.

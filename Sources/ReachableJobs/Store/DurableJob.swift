@@ -38,13 +38,10 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
         public init() {}
     }
 
-    /// A delay that the retry policy chose.
     package struct SoftDelay: Hashable, Sendable {
-        /// The end of the delay.
         package var until: StoreInstant
         /// The time of the failure: a later reconnect voids the delay of a network failure.
         package var since: StoreInstant
-        /// True if the network caused the failure.
         package var isNetwork: Bool
     }
 
@@ -78,7 +75,6 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
     public var destination: String?
     /// The priority that the job was pushed with.
     public var priority: JobPriority
-    /// The store's time of the push.
     package var pushed: StoreInstant
     /// The start of the job's life; `nil` if it may start at once.
     package var notBefore: StoreInstant?
@@ -104,11 +100,9 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
     public var isCancelRequested: Bool
     /// The counts of its attempts.
     public var counters: Counters
-    /// The backoff after its last failure.
     package var softDelay: SoftDelay?
     /// The node that leaves the job alone; `nil` unless its last failure was a network's.
     package var avoidance: Avoidance?
-    /// The end of a delay that a server ordered.
     package var hardUntil: StoreInstant?
     /// The text of the last failure, at most 4 KiB.
     public var lastError: String?
@@ -141,7 +135,6 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
     /// The time after which a bulk job that was due counts as a normal one.
     package static let ageingTime = Duration.seconds(3600)
 
-    /// The time from which a bulk job counts as a normal one.
     package var ageing: StoreInstant { (notBefore ?? pushed).advanced(by: Self.ageingTime) }
 
     /// The time from which other nodes may take the job over from the one whose network failed: 0.5 s after the failure, doubling
@@ -155,7 +148,7 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
 /// The identity of a durable job: 128 bits, the first 48 of which are the milliseconds since 1970 at its creation.
 ///
 /// Identities order nothing: ``DurableJob/position`` does. The text form has 32 hexadecimal digits.
-public struct DurableJobID: Hashable, Sendable, LosslessStringConvertible, Codable {
+public struct DurableJobID: RawRepresentable, Hashable, Sendable, LosslessStringConvertible, Codable {
     let high: UInt64
     let low: UInt64
 
@@ -202,20 +195,11 @@ public struct DurableJobID: Hashable, Sendable, LosslessStringConvertible, Codab
         }
     }
 
-    /// Decodes the text form.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        guard let id = DurableJobID(try container.decode(String.self)) else {
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: "a job's id has 32 hexadecimal digits")
-        }
-        self = id
-    }
+    /// Reads the text form, which is the coded one, too.
+    public init?(rawValue: String) { self.init(rawValue) }
 
-    /// Encodes the text form.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(description)
-    }
+    /// The text form.
+    public var rawValue: String { description }
 
     private static let digits = Array("0123456789abcdef".utf8)
 }
@@ -234,7 +218,6 @@ package struct NewJob: Sendable {
     package var priority = JobPriority.normal
     package var delay: Duration?
     package var timeLimit: Duration?
-    /// The rule for duplicates; `nil` allows them.
     package var unique: JobQueue.Unique?
     package var serialKey: String?
     package var continuesAfterFailure = false

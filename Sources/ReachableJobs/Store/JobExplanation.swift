@@ -4,7 +4,6 @@
 package struct JobExplanation: Hashable, Sendable, Identifiable {
     /// Another job with one of the job's keys, which has to end or to be released first.
     package struct Blocker: Hashable, Sendable {
-        /// The key that both jobs have.
         package enum Key: String, Hashable, Sendable {
             /// ``DurableJob/serialKey``.
             case serial
@@ -22,7 +21,6 @@ package struct JobExplanation: Hashable, Sendable, Identifiable {
 
     /// The job with an empty payload: the answer is meant to be shown.
     package var job: DurableJob
-    /// True if the job's queue is paused.
     package var isPaused: Bool
     /// The number of workers of the job's queue whose lease is valid.
     package var workers: Int
@@ -30,11 +28,9 @@ package struct JobExplanation: Hashable, Sendable, Identifiable {
     package var holdUntil: StoreInstant?
     /// The first job that it waits for, of each key; empty unless the job is available.
     package var blockers: [Blocker]
-    /// The worker that has claimed it; `nil` unless the job is running.
     package var worker: WorkerID?
     /// True if the attempt of the present claim has started.
     package var isStarted: Bool
-    /// The store's time.
     package var now: StoreInstant
 
     package var id: DurableJobID { job.id }

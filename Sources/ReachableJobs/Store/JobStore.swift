@@ -149,9 +149,7 @@ extension JobStore {
     package var executor: (any TaskExecutor)? { nil }
 }
 
-/// The durations of a worker's lease.
 package enum StoreLease {
-    /// The interval of ``JobStore/extend(_:)``.
     package static let heartbeat = Duration.seconds(10)
     /// A worker that could not extend its lease for this long ends its attempts.
     package static let surrender = Duration.seconds(20)
@@ -159,7 +157,6 @@ package enum StoreLease {
     package static let duration = Duration.seconds(30)
 }
 
-/// The largest payload, in bytes.
 package let largestPayload = 1 << 20
 
 /// The number of a worker in its store.
@@ -200,20 +197,15 @@ package struct Lane: Hashable, Sendable, Identifiable {
 
     package var id: ID
     package var kind: String
-    /// The version of their payloads.
     package var version: Int
     /// The scope to reach, in the text form of ``ScopeText``.
     package var scope: String
-    /// The server or resource that they use.
     package var destination: String?
 }
 
-/// A request for jobs.
 package struct ClaimRequest: Hashable, Sendable {
-    /// A lane whose jobs may be claimed.
     package struct Open: Hashable, Sendable {
         package var lane: Lane.ID
-        /// The most jobs of the lane to claim.
         package var limit: Int
         /// The time of the last edge of the lane's scope that the worker has seen, on ``JobStore/nodeTime``.
         ///
@@ -226,7 +218,6 @@ package struct ClaimRequest: Hashable, Sendable {
     }
 
     package var worker: WorkerID
-    /// The most jobs to claim.
     package var limit: Int
     package var lanes: [Open]
     /// The last lane that the worker knows; 0 if it knows none.
@@ -237,9 +228,7 @@ package struct ClaimRequest: Hashable, Sendable {
     }
 }
 
-/// The answer to a claim.
 package struct Claims: Sendable {
-    /// A claimed job.
     package struct Claimed: Hashable, Sendable {
         package var job: DurableJob
         /// The number of the claim, which later calls have to name.
@@ -248,7 +237,6 @@ package struct Claims: Sendable {
         package var ticket: JobTicket { JobTicket(id: job.id, claim: claim) }
     }
 
-    /// The jobs, by priority and position.
     package var jobs: [Claimed]
     /// The lanes that the worker does not know yet, by number.
     package var newLanes: [Lane]
@@ -264,7 +252,6 @@ package struct Claims: Sendable {
     ///
     /// May be earlier if ``hasMore``.
     package var nextDue: StoreInstant?
-    /// The store's time.
     package var now: StoreInstant
 }
 
@@ -278,7 +265,6 @@ package struct ExpiredJobs: Sendable {
     package var hasMore: Bool
 }
 
-/// A claim of a job.
 package struct JobTicket: Hashable, Sendable {
     package var id: DurableJobID
     package var claim: Int64
@@ -286,7 +272,6 @@ package struct JobTicket: Hashable, Sendable {
     package init(id: DurableJobID, claim: Int64) { (self.id, self.claim) = (id, claim) }
 }
 
-/// The result of a claimed job.
 package struct AttemptResult: Hashable, Sendable {
     /// The end of the claim.
     package enum Outcome: Hashable, Sendable {
@@ -298,6 +283,16 @@ package struct AttemptResult: Hashable, Sendable {
         case cancelled
         /// The job runs again: after its backoff, and after the delay that a server ordered.
         case again(soft: Duration, isNetwork: Bool, hard: Duration?)
+
+        /// The final state and its reason; `nil` if the job runs again.
+        var end: (state: DurableJob.State, reason: String?)? {
+            switch self {
+            case .succeeded: (.succeeded, nil)
+            case .failed(let reason): (.failed, reason)
+            case .cancelled: (.cancelled, nil)
+            case .again: nil
+            }
+        }
     }
 
     package var ticket: JobTicket
@@ -417,7 +412,6 @@ public struct Retention: Hashable, Sendable {
 }
 
 extension AttemptResult {
-    /// The longest text of a failure that stores keep, in bytes.
     private static let longestError = 4096
 
     /// The part of the error that stores keep: the first 4 KiB, cut between characters.

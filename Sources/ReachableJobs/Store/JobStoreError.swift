@@ -48,7 +48,6 @@ public struct JobStoreError: Error, Hashable, Sendable, CustomStringConvertible 
     /// The advice what to do next.
     public var advice: String
 
-    /// Creates an error.
     package init(_ code: Code, _ message: String, next advice: String) {
         (self.code, self.message, self.advice) = (code, message, advice)
     }

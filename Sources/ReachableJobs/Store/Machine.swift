@@ -7,7 +7,6 @@ enum Machine {
     // Without /proc there is one boot for ever: delays then follow CLOCK_BOOTTIME, which starts again at each boot.
     static let bootID = text(of: "/proc/sys/kernel/random/boot_id")?.split(separator: "\n").first.map(String.init) ?? "unknown"
 
-    /// Reads the clocks that decide about delays.
     static func reading() -> StoreClock.Reading {
         StoreClock.Reading(bootID: bootID, boot: nanoseconds(CLOCK_BOOTTIME), wall: nanoseconds(CLOCK_REALTIME))
     }
@@ -22,6 +21,19 @@ enum Machine {
     /// Returns the text of a file; `nil` if it cannot be read.
     static func text(of path: String) -> String? {
         (try? Data(contentsOf: URL(filePath: path))).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// The name of this machine in stores that several share: its identity (machine-id(5)) with the network namespace of the process
+    /// (network_namespaces(7)), for two namespaces of one machine have networks of their own.
+    static let node: String = {
+        let identity = text(of: "/etc/machine-id")?.filter(\.isHexDigit) ?? ""
+        return (identity.isEmpty ? hostName ?? "" : identity) + "/" + namespace("net")
+    }()
+
+    /// The host name, for people (gethostname(2)); `nil` if there is none.
+    static var hostName: String? {
+        let name = ProcessInfo.processInfo.hostName
+        return name.isEmpty ? nil : name
     }
 
     // MARK: Processes

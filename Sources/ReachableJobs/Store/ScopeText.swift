@@ -5,7 +5,6 @@ package import Reachability
 /// For example `internet`, `192.0.2.1 interface=eth0`, `example.org mark=7 port=443`. Stores compare it and do not read it.
 /// Characters other than visible ASCII, and `%`, are percent-encoded.
 package enum ScopeText {
-    /// Returns the text form of a scope.
     package static func text(of scope: Scope) -> String {
         var words: [String]
         switch scope.destination {
@@ -58,15 +57,10 @@ package enum ScopeText {
     }
 
     private static func encode(_ text: String) -> String {
-        var encoded = ""
-        for byte in text.utf8 {
-            if (0x21...0x7e).contains(byte), byte != UInt8(ascii: "%") {
-                encoded.unicodeScalars.append(UnicodeScalar(byte))
-            } else {
-                encoded += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
-            }
-        }
-        return encoded
+        text.utf8.map { byte in
+            let isPlain = (0x21...0x7e).contains(byte) && byte != UInt8(ascii: "%")
+            return isPlain ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+        }.joined()
     }
 
     private static func decode(_ text: Substring) -> String? {

@@ -3,11 +3,9 @@ internal import FoundationEssentials
 /// An instant on a store's clock, in nanoseconds since the store was created.
 ///
 /// The clock never runs back, whatever happens to the wall clock: see ``StoreClock``.
-package struct StoreInstant: InstantProtocol, Codable, CustomStringConvertible {
-    /// The nanoseconds since the store was created.
+package struct StoreInstant: InstantProtocol {
     package var nanoseconds: Int64
 
-    /// Creates an instant.
     package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
     /// Returns the instant that lies a duration later; the sum saturates.
@@ -20,11 +18,7 @@ package struct StoreInstant: InstantProtocol, Codable, CustomStringConvertible {
         .nanoseconds(other.nanoseconds.subtractingClamped(nanoseconds))
     }
 
-    /// Returns true if an instant is earlier than another one.
     package static func < (left: StoreInstant, right: StoreInstant) -> Bool { left.nanoseconds < right.nanoseconds }
-
-    /// The time since the store was created, as `Duration` describes it.
-    package var description: String { "\(Duration.nanoseconds(nanoseconds))" }
 }
 
 extension Duration {
@@ -33,10 +27,8 @@ extension Duration {
 }
 
 extension Int64 {
-    /// Returns the sum, clamped to the range of the type.
     func addingClamped(_ other: Int64) -> Int64 { Int64(clamping: Int128(self) + Int128(other)) }
 
-    /// Returns the difference, clamped to the range of the type.
     func subtractingClamped(_ other: Int64) -> Int64 { Int64(clamping: Int128(self) - Int128(other)) }
 }
 
@@ -47,7 +39,6 @@ extension Int64 {
 /// behind that reading, in a machine that was restored from a snapshot. It stands still if the wall clock is behind, too, or before
 /// 2020, as on a board without a battery that has not learned the time yet.
 package struct StoreClock: Hashable, Sendable {
-    /// A reading of the machine's clocks.
     package struct Reading: Hashable, Sendable {
         /// The identity of the boot (/proc/sys/kernel/random/boot_id, random(4)).
         var bootID: String
@@ -56,7 +47,6 @@ package struct StoreClock: Hashable, Sendable {
         /// The nanoseconds since 1970 on the wall clock.
         var wall: Int64
 
-        /// The wall-clock time as a date.
         var date: Date { Date(timeIntervalSince1970: Double(wall) / 1e9) }
     }
 
@@ -92,7 +82,6 @@ package struct StoreClock: Hashable, Sendable {
 }
 
 extension StoreClock {
-    /// Creates the clock of a new store.
     init(_ reading: Reading) {
         let wall = reading.wall >= Self.earliestWall ? reading.wall : 0
         self.init(bootID: reading.bootID, boot: reading.boot, newestWall: wall, instant: 0)

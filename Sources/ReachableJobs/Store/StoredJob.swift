@@ -5,23 +5,17 @@ internal import FoundationEssentials
 /// The methods are the rules of ``JobStore`` for one job. The store writes it back, and sees to the jobs that wait for it.
 protocol StoredJob {
     var job: DurableJob { get set }
-    /// The worker that has claimed it.
     var worker: WorkerID? { get set }
     /// True if the attempt of the present claim has started.
     var isStarted: Bool { get set }
-    /// The store's time of the end.
     var ended: StoreInstant? { get set }
 }
 
-/// The time of a change.
 struct StoreMoment: Sendable {
-    /// The store's time.
     var now: StoreInstant
-    /// The identity of the machine's boot.
     var bootID: String
     /// The machine's boot clock in nanoseconds.
     var boot: Int64
-    /// The wall-clock time, for people.
     var date: Date
 }
 
@@ -73,7 +67,6 @@ extension StoredJob {
         job.avoidance = .init(node: node, bootID: moment.bootID, since: since, until: until)
     }
 
-    /// Fails it for good.
     mutating func fail(_ reason: String, at moment: StoreMoment) {
         job.failureReason = reason
         setState(.failed, at: moment)

@@ -1,6 +1,5 @@
 internal import FoundationEssentials
 
-/// The texts that databases keep.
 enum StoredText {
     /// Returns the text that a database keeps for one of the caller's: SQLite's functions end a text at its first NUL, and
     /// PostgreSQL keeps none.

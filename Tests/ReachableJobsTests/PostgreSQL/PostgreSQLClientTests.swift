@@ -164,7 +164,7 @@ struct PostgreSQLClientTests {
             WHERE number = (SELECT max(number) FROM reachable_workers)
             """)
         let workers = try await store.workers(of: "q")
-        #expect(workers.map(\.host) == [NodeName.hostName, nil] && workers.map(\.process) == [Int(getpid()), 4711])
+        #expect(workers.map(\.host) == [Machine.hostName, nil] && workers.map(\.process) == [Int(getpid()), 4711])
     }
 }
 #endif
