@@ -175,11 +175,6 @@ private struct ProcessStore: JobStore {
         return try await disk.finish(results, by: worker)
     }
 
-    func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
-        try check(worker)
-        return try await disk.giveBack(tickets, by: worker)
-    }
-
     func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {
         try check()
         return try await disk.cancel(ids)

@@ -139,11 +139,6 @@ final class FlakyStore: JobStore {
         return try await store.finish(results, by: worker)
     }
 
-    func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
-        try check()
-        return try await store.giveBack(tickets, by: worker)
-    }
-
     func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] { try await store.cancel(ids) }
 
     func retry(_ ids: [DurableJobID], limit: Int?) async throws(JobStoreError) -> [RetryOutcome] {

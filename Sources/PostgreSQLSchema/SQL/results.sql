@@ -1,4 +1,4 @@
--- The course of claims: starts, results, and returns.
+-- The course of claims: starts and results.
 
 -- Records that attempts start; for each claim, whether it may.
 CREATE OR REPLACE FUNCTION reachable_start(worker_ bigint, jobs uuid[], claims bigint[]) RETURNS TABLE (may_start boolean)
@@ -36,27 +36,9 @@ BEGIN
     RETURN QUERY SELECT unnest(answers);
 END $$;
 
--- Makes claimed jobs available again, uncharged: recorded, cancelled or refused.
---
--- is_repeat: the answer to an earlier call with these claims was lost.
-CREATE OR REPLACE FUNCTION reachable_give_back(worker_ bigint, jobs uuid[], claims bigint[], is_repeat boolean DEFAULT false)
-RETURNS TABLE (outcome text)
-LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
-DECLARE
-    now bigint := reachable_begin();
-    own bigint := (SELECT number FROM reachable_workers WHERE number = worker_ FOR KEY SHARE);
-BEGIN
-    PERFORM reachable_lock_chains(jobs);
-    RETURN QUERY SELECT CASE WHEN e.state IS NULL THEN 'refused' WHEN e.state = 4 THEN 'cancelled' ELSE 'recorded' END FROM (
-        SELECT t.place, CASE WHEN j.state = 1 AND j.worker = own THEN reachable_free(j.position, true, false, now, own)
-                             WHEN is_repeat AND j.state <> 1 AND j.finisher = own THEN j.state END AS state
-        FROM unnest(jobs, claims) WITH ORDINALITY AS t (job, claim, place)
-        LEFT JOIN reachable_jobs j ON j.id = t.job AND j.claim = t.claim ORDER BY t.place) AS e;
-END $$;
-
 -- Records results of attempts; for each: recorded, cancelled (as was requested while it ran) or refused (the claim is not valid).
 --
--- results: succeeded, failed, cancelled or again. times: the ends of the attempts; null is now. softs, hards and destinations are
+-- results: succeeded, failed, cancelled, again or givenBack. times: the ends of the attempts; null is now. softs, hards and destinations are
 -- durations, the last one of an order to leave the destination alone. clock: the present on the worker's boot clock. An array may
 -- be empty if it has nothing but nulls. is_repeat: the answer to an earlier call with these results was lost.
 CREATE OR REPLACE FUNCTION reachable_finish(
@@ -74,7 +56,16 @@ DECLARE
 BEGIN
     SELECT * INTO w FROM reachable_workers WHERE number = worker_ FOR KEY SHARE;
     PERFORM reachable_lock_chains(jobs);
-    -- All at once. The first result of a claim counts. A job whose cancellation was requested does not run again.
+    -- Those that were given back may be locked by a transaction that replaces them.
+    FOR r IN
+        SELECT t.i, reachable_free(j.position, true, false, now, w.number) AS state
+        FROM unnest(jobs, claims, results) WITH ORDINALITY AS t (id, claim, result, i)
+        JOIN reachable_jobs j ON j.id = t.id AND j.claim = t.claim AND j.state = 1 AND j.worker = w.number
+        WHERE t.result = 'givenBack'
+    LOOP
+        outcomes[r.i] := CASE r.state WHEN 0 THEN 'recorded' WHEN 4 THEN 'cancelled' ELSE 'refused' END;
+    END LOOP;
+    -- All others at once. The first result of a claim counts. A job whose cancellation was requested does not run again.
     FOR r IN
         WITH ends AS (
             SELECT DISTINCT ON (t.id, t.claim) t.*, m.*,
@@ -85,7 +76,7 @@ BEGIN
                         network_failures, failure_index, error, i),
                 LATERAL (SELECT least(coalesce(ended_at, now), now) AS moment, CASE WHEN soft > 0 THEN soft END AS backoff,
                                 CASE WHEN is_network AND soft > 0 THEN soft END AS avoidance) AS m
-            ORDER BY t.id, t.claim, t.i)
+            WHERE result <> 'givenBack' ORDER BY t.id, t.claim, t.i)
         UPDATE reachable_jobs u SET
             state = CASE WHEN e.state = 0 AND u.is_cancel_requested THEN 4 ELSE e.state END,
             worker = NULL, finisher = w.number, is_cancel_requested = false,

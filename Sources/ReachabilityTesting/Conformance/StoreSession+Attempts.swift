@@ -9,9 +9,9 @@ extension StoreSession {
         let old = try await claimOne(first)
         try expect(try await start(old, by: second), is: false, "the answer to `start` by another worker")
         try expect(try await finish(old, by: second, .succeeded), is: false, "the answer to `finish` by another worker")
-        try await store.giveBack([old.ticket], by: second)
-        try expect(try await state(id), is: .running, "the state after `giveBack` by another worker")
-        try expect(try await store.giveBack([old.ticket], by: first), is: [.recorded], "the answer to `giveBack`")
+        _ = try await store.finish([.givenBack(old.ticket)], by: second)
+        try expect(try await state(id), is: .running, "the state after a return by another worker")
+        try expect(try await store.finish([.givenBack(old.ticket)], by: first), is: [.recorded], "the answer to a return")
         let new = try await claimOne(first)
         try expect(new.claim > old.claim, "the number of the second claim, \(new.claim), is not above \(old.claim)")
         try expect(try await start(old, by: first), is: false, "the answer to `start` with an old number")
@@ -19,7 +19,8 @@ extension StoreSession {
             try await finish(old, by: first, .succeeded, hold: .seconds(60)), is: false, "the answer to `finish` with an old number"
         )
         try expect(
-            try await store.giveBack([old.ticket], by: first), is: [.refused], "the answer to `giveBack` with an old number")
+            try await store.finish([.givenBack(old.ticket)], by: first), is: [.refused],
+            "the answer to a return with an old number")
         try expect(try await state(id), is: .running, "the state after calls with an old number")
         try await push("b")
         try expect(try await names(second), is: ["b"], "the jobs claimed after a refused result with a hold")
@@ -42,7 +43,7 @@ extension StoreSession {
         try expect(claimed.map(\.job.counters.started), is: [0, 0, 0], "the attempts before they start")
         guard claimed.count == 3 else { return }
         try expect(try await cancel(claimed[1].job.id), is: .requested, "the answer to `cancel` of a claimed job")
-        try await store.giveBack([claimed[2].ticket], by: worker)
+        _ = try await store.finish([.givenBack(claimed[2].ticket)], by: worker)
         try expect(
             try await store.start(claimed.map(\.ticket), by: worker), is: [true, false, false],
             "the answers to `start` of a valid claim, a cancelled job and a claim that was given back")
@@ -85,7 +86,7 @@ extension StoreSession {
         try expect(jobs.last?.softDelay?.isNetwork, is: true, "`isNetwork` of the backoff")
     }
 
-    /// `giveBack` makes a job available again as it was.
+    /// `givenBack` makes a job available again as it was.
     func checkGivingBack() async throws {
         let worker = try await register()
         try await push("first") { $0.serialKey = "key" }
@@ -94,14 +95,14 @@ extension StoreSession {
         let before = try await find()
         let claimed = try await claim(worker).jobs
         try expect(claimed.map(\.job.name), is: ["first", "last"], "the claimed jobs")
-        try await store.giveBack(claimed.map(\.ticket), by: worker)
+        _ = try await store.finish(claimed.map { .givenBack($0.ticket) }, by: worker)
         try expect(try await find(), is: before, "the jobs after they were claimed and given back")
         let again = try await claim(worker).jobs
         try expect(again.map(\.job.name), is: ["first", "last"], "the jobs claimed after they were given back")
         for job in again { _ = try await start(job, by: worker) }
-        try await store.giveBack(again.map(\.ticket), by: worker)
+        _ = try await store.finish(again.map { .givenBack($0.ticket) }, by: worker)
         let counters = try await find().map(\.counters)
-        try expect(counters.map(\.charged), is: [0, 0, 0], "the charged attempts after `giveBack` of started ones")
-        try expect(counters.map(\.crashes), is: [0, 0, 0], "the crashes after `giveBack` of started ones")
+        try expect(counters.map(\.charged), is: [0, 0, 0], "the charged attempts after the return of started ones")
+        try expect(counters.map(\.crashes), is: [0, 0, 0], "the crashes after the return of started ones")
     }
 }

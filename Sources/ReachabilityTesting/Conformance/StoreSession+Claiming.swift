@@ -117,13 +117,13 @@ extension StoreSession {
         let early = try await claim(worker).jobs
         try expect(
             early.map(\.job.name), is: ["urgent", "normal", "bulk 1", "bulk 2", "bulk 3", "elsewhere"], "the order after 59 min")
-        try await store.giveBack(early.map(\.ticket), by: worker)
+        _ = try await store.finish(early.map { .givenBack($0.ticket) }, by: worker)
         try await pass(.seconds(120), worker)
         let late = try await claim(worker).jobs
         try expect(
             late.map(\.job.name), is: ["urgent", "bulk 1", "elsewhere", "normal", "bulk 2", "bulk 3"],
             "the order after 61 min; `bulk 2`, which was due after 30 min, is before `bulk 3` in its lane")
-        try await store.giveBack(late.map(\.ticket), by: worker)
+        _ = try await store.finish(late.map { .givenBack($0.ticket) }, by: worker)
         try await pass(.seconds(1800), worker)
         try expect(
             try await names(worker), is: ["urgent", "bulk 1", "bulk 2", "bulk 3", "elsewhere", "normal"], "the order after 91 min")

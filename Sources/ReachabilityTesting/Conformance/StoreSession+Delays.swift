@@ -196,7 +196,7 @@ extension StoreSession {
         try expect(expired.map(\.failureReason), is: ["deadline"], "the reason of the expired job")
         try expect(try await state(delayed), is: .failed, "the state of the expired job")
         try expect(try await state(running), is: .running, "the state of a running job after its deadline")
-        try await store.giveBack([claimed.ticket], by: worker)
+        _ = try await store.finish([.givenBack(claimed.ticket)], by: worker)
         try await pass(.seconds(4), worker)
         try expect(Set(try await expire().jobs.map(\.id)), is: [running, late], "the jobs expired later")
         try expect(try await names(worker), is: [], "the jobs claimed after their deadline")

@@ -22,7 +22,7 @@ extension StoreSession {
     }
 
     /// `cancel` of a running job is a request that `extend` and `claim` tell its worker; the job does not run again, which
-    /// `finish` and `giveBack` tell, and success stands.
+    /// `finish` tells, also of jobs that are given back, and success stands.
     func checkCancellationRequests() async throws {
         let worker = try await register()
         let names = ["again", "done", "cancelled", "given back", "other"]
@@ -49,11 +49,11 @@ extension StoreSession {
             try await store.finish(results, by: worker), is: [.cancelled, .recorded, .recorded],
             "the answers to the results `again`, `succeeded` and `cancelled`")
         try expect(
-            try await store.giveBack([claimed[3], claimed[4]].map(\.ticket), by: worker), is: [.cancelled, .recorded],
-            "the answers to `giveBack` of a job whose cancellation was requested, and of another one")
+            try await store.finish([.givenBack(claimed[3].ticket), .givenBack(claimed[4].ticket)], by: worker),
+            is: [.cancelled, .recorded], "the answers to the return of a job whose cancellation was requested, and of another one")
         try expect(
             try await find().map(\.state), is: [.cancelled, .succeeded, .cancelled, .cancelled, .available],
-            "the states after three results and two `giveBack`")
+            "the states after three results and two returns")
         _ = try await claim(worker)
         try await push("lost")
         let lost = try await claimOne(worker)
@@ -269,7 +269,7 @@ extension StoreSession {
         try await expectHints(after: "push") { try await push("1") { $0.serialKey = "a" } }
         try await push("2") { $0.serialKey = "a" }
         let first = try await claimOne(worker)
-        try await expectHints(after: "giveBack") { try await store.giveBack([first.ticket], by: worker) }
+        try await expectHints(after: "a return") { _ = try await store.finish([.givenBack(first.ticket)], by: worker) }
         let second = try await claimOne(worker)
         try await expectHints(after: "finish that releases a job") { try await finish(second, by: worker, .succeeded) }
         let third = try await claimOne(worker)

@@ -127,7 +127,7 @@ extension StoreSession {
         try expect(claimed.count, is: 2, "the number of claimed jobs")
         _ = try await start(claimed[0], by: second)
         try await expectClaims([0, 2], "after the second has claimed two jobs, and started one")
-        try await store.giveBack([claimed[1].ticket], by: second)
+        _ = try await store.finish([.givenBack(claimed[1].ticket)], by: second)
         try await expectClaims([0, 1], "after it has given one back")
         try await finish(claimed[0], by: second, .succeeded)
         try await expectClaims([0, 0], "after the end of the other one")

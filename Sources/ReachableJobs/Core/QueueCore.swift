@@ -283,7 +283,7 @@ struct QueueCore: Sendable {
         let ticket = job.claimed.ticket
         if job.phase == .lonely {
             remove(ticket)
-            outbox.givenBack.append(ticket)
+            outbox.results.append(.givenBack(ticket))
         } else {
             held[ticket.id]?.isCancelled = true
             if job.phase == .starting { effects.append(.permit(ticket, false)) }
@@ -303,7 +303,7 @@ struct QueueCore: Sendable {
         } else if isCut, !job.isRepeatable {
             fail(held.claimed, Crashes.unknownOutcome, counters)
         } else {
-            outbox.givenBack.append(ticket)
+            outbox.results.append(.givenBack(ticket))
         }
     }
 
@@ -421,7 +421,7 @@ struct QueueCore: Sendable {
 
     private mutating func loseLease() {
         worker = nil
-        for result in outbox.results { effects.append(.refused(result.ticket)) }
+        refuse(outbox.results)
         outbox = StoreBatch.Writes()
         for job in held.values {
             drop(job)
@@ -429,6 +429,10 @@ struct QueueCore: Sendable {
         }
         (wantsClaim, wantsExpiry) = (true, true)
         hold(lanes)
+    }
+
+    private mutating func refuse(_ results: [AttemptResult]) {
+        for result in results where result.outcome != .givenBack { effects.append(.refused(result.ticket)) }
     }
 
     /// Forgets a job whose claim has ended in the store: with the lease, or because a push has replaced it.
@@ -558,15 +562,12 @@ struct QueueCore: Sendable {
     private mutating func keep(_ rest: StoreBatch) {
         outbox.results = rest.writes.results + outbox.results
         outbox.starts = rest.writes.starts.filter { job($0) != nil } + outbox.starts
-        outbox.givenBack = rest.writes.givenBack + outbox.givenBack
         if rest.expires { wantsExpiry = true }
         if rest.claim != nil { wantsClaim = true }
     }
 
     private mutating func take(_ reply: StoreBatch.Reply, of done: StoreBatch, at now: BusTime) {
-        for (result, outcome) in zip(done.writes.results, reply.results) where outcome == .refused {
-            effects.append(.refused(result.ticket))
-        }
+        refuse(zip(done.writes.results, reply.results).filter { $1 == .refused }.map(\.0))
         for (ticket, mayStart) in zip(done.writes.starts, reply.starts) {
             guard let job = job(ticket), !job.isCancelled else { continue }
             effects.append(.permit(ticket, mayStart))
@@ -650,7 +651,7 @@ struct QueueCore: Sendable {
         let isLate = drainEnd != nil || !open.contains(job.kindScope)
         let limit = kinds[job.kind]?.limit ?? .max
         let isOverLimit = limit < .max && held.values.count { $0.claimed.job.kind == job.kind } >= limit
-        guard !isLate, !isOverLimit else { return outbox.givenBack.append(claimed.ticket) }
+        guard !isLate, !isOverLimit else { return outbox.results.append(.givenBack(claimed.ticket)) }
         if let old = held[job.id] { drop(old) }
         held[job.id] = Held(claimed: claimed, phase: .lonely)
         if !Crashes.runsAlone(job.counters) { run(claimed, at: now) }

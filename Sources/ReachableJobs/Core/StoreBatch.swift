@@ -4,10 +4,9 @@
 struct StoreBatch: Hashable, Sendable {
     struct Writes: Hashable, Sendable {
         var results: [AttemptResult] = []
-        var givenBack: [JobTicket] = []
         var starts: [JobTicket] = []
 
-        var isEmpty: Bool { results.isEmpty && givenBack.isEmpty && starts.isEmpty }
+        var isEmpty: Bool { results.isEmpty && starts.isEmpty }
     }
 
     /// The answers to the parts that succeeded.
@@ -16,7 +15,6 @@ struct StoreBatch: Hashable, Sendable {
         var error: JobStoreError?
         var worker: WorkerID?
         var results: [FinishOutcome] = []
-        var givenBack: [FinishOutcome] = []
         var starts: [Bool] = []
         var cancelled: [JobTicket] = []
         var expired: ExpiredJobs?
@@ -62,8 +60,6 @@ extension StoreBatch.Reply {
         // Results first: they release jobs that the claim may take.
         if !rest.writes.results.isEmpty { results = try await store.finish(rest.writes.results, by: worker) }
         rest.writes.results = []
-        if !rest.writes.givenBack.isEmpty { givenBack = try await store.giveBack(rest.writes.givenBack, by: worker) }
-        rest.writes.givenBack = []
         if !rest.writes.starts.isEmpty { starts = try await store.start(rest.writes.starts, by: worker) }
         rest.writes.starts = []
         if rest.extends { cancelled = try await store.extend(worker) }
@@ -89,12 +85,10 @@ extension StoreBatch.Reply {
 extension StoreBatch {
     /// The results that the store has, in the place of which a requested cancellation may be.
     func writtenResults(_ reply: Reply) -> [AttemptResult] {
-        let results = zip(writes.results, reply.results).compactMap { result, outcome -> AttemptResult? in
+        zip(writes.results, reply.results).compactMap { result, outcome in
             var result = result
             if outcome == .cancelled { result.outcome = .cancelled }
             return outcome == .refused ? nil : result
         }
-        let givenBack = zip(writes.givenBack, reply.givenBack).filter { $1 == .cancelled }
-        return results + givenBack.map { AttemptResult($0.0, .cancelled, counters: .init()) }
     }
 }

@@ -76,11 +76,6 @@ public final class MemoryStore: JobStore {
         change { state in results.map { state.finish($0, by: worker) } }
     }
 
-    @discardableResult
-    package func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
-        change { state in tickets.map { state.giveBack($0, by: worker) } }
-    }
-
     package func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {
         change { state in ids.map { state.cancel($0) } }
     }

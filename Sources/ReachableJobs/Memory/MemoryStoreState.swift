@@ -286,11 +286,6 @@ struct MemoryStoreState: Sendable {
         return change(index) { $0.finish(result, node: node, at: $1) }
     }
 
-    mutating func giveBack(_ ticket: JobTicket, by worker: WorkerID) -> FinishOutcome {
-        guard let index = index(of: ticket, by: worker) else { return .refused }
-        return change(index) { $0.release(at: $1) }
-    }
-
     private mutating func change<Answer>(_ index: Int, _ body: (inout Entry, StoreMoment) -> Answer) -> Answer {
         let answer = body(&entries[index], StoreMoment(now: now, bootID: bootID, boot: nodeTime, date: date))
         // A follower may run now, too.

@@ -99,10 +99,10 @@ public final class PostgreSQLStore: JobStore {
     }
 
     package func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
-        let (ends, delays) = (results.map(\.outcome.end), results.map(\.outcome.delays))
+        let delays = results.map(\.outcome.delays)
         let parameters: [PostgreSQLParameter] = [
             .value(worker.rawValue), .array(results.map(\.ticket.id)), .array(results.map(\.ticket.claim)),
-            .array(ends.map { $0?.state.rawValue ?? "again" }), short(ends.map { $0?.reason }),
+            .array(results.map(\.outcome.word)), short(results.map { $0.outcome.end?.reason }),
             short(results.map { $0.time?.nanoseconds }), short(delays.map { $0?.soft.storable }),
             short(delays.map { $0?.isNetwork }), short(delays.map { $0?.hard?.storable }),
             short(results.map { $0.holdsDestination?.storable }), .array(results.map(\.counters.started)),
@@ -246,17 +246,10 @@ public final class PostgreSQLStore: JobStore {
     }
 
     package func start(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [Bool] {
-        return try read(try await call("reachable_start", parameters(tickets, worker)).rows) { $0.next() }
-    }
-
-    @discardableResult
-    package func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
-        let parameters = parameters(tickets, worker) + [.value(false)]
-        return try outcomes(try await call("reachable_give_back", parameters) { $0[3] = .value(true) })
-    }
-
-    private func parameters(_ tickets: [JobTicket], _ worker: WorkerID) -> [PostgreSQLParameter] {
-        [.value(worker.rawValue), .array(tickets.map(\.id)), .array(tickets.map(\.claim))]
+        let parameters: [PostgreSQLParameter] = [
+            .value(worker.rawValue), .array(tickets.map(\.id)), .array(tickets.map(\.claim)),
+        ]
+        return try read(try await call("reachable_start", parameters).rows) { $0.next() }
     }
 
     // MARK: Reading
@@ -421,6 +414,8 @@ extension JobQueue.Unique {
 }
 
 extension AttemptResult.Outcome {
+    fileprivate var word: String { end?.state.rawValue ?? (self == .givenBack ? "givenBack" : "again") }
+
     fileprivate var delays: (soft: Duration, isNetwork: Bool, hard: Duration?)? {
         if case .again(let soft, let isNetwork, let hard) = self { (soft, isNetwork, hard) } else { nil }
     }

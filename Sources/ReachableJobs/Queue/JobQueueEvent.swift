@@ -27,13 +27,15 @@ public struct JobQueueEvent: Sendable {
 
     init(_ kind: Kind, _ job: DurableJobID?) { (self.kind, self.job) = (kind, job) }
 
-    init(_ result: AttemptResult) {
+    /// `nil` for a job that was given back.
+    init?(_ result: AttemptResult) {
         job = result.ticket.id
         switch result.outcome {
         case .succeeded: kind = .succeeded
         case .failed(let reason): kind = .failed(reason: reason, result.error)
         case .cancelled: kind = .cancelled
         case .again: kind = .willRetry(result.error)
+        case .givenBack: return nil
         }
     }
 }

@@ -181,7 +181,7 @@ final class JobWorker: Sendable {
         let reply = await batch.run(on: store, configuration)
         // Refused results are the core's to report.
         let written = batch.writtenResults(reply)
-        for result in written { publish(JobQueueEvent(result)) }
+        for event in written.compactMap(JobQueueEvent.init) { publish(event) }
         if let instruments { report(written, batch, reply, to: instruments) }
         if let error = reply.pruneError { instruments?.pruneFails(error) }
         let duration = bus.clock.now() - began
@@ -325,7 +325,6 @@ final class JobWorker: Sendable {
             if reply.worker != nil { state.report.kinds = [:] }
             let ended = written.map { ($0, state.report.kinds[$0.ticket] ?? "") }
             for (result, _) in zip(batch.writes.results, reply.results) { state.report.kinds[result.ticket] = nil }
-            for (ticket, _) in zip(batch.writes.givenBack, reply.givenBack) { state.report.kinds[ticket] = nil }
             for claimed in reply.claims?.jobs ?? [] { state.report.kinds[claimed.ticket] = claimed.job.kind }
             return (ended, unregistered.filter { state.report.unregistered.insert([$0.kind, "\($0.version)"]).inserted })
         }

@@ -72,7 +72,7 @@ extension SQLiteStore: JobStore {
     }
 
     package func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
-        try await perform(isDurable: true) { transaction in
+        try await perform(isDurable: results.contains { $0.outcome != .givenBack }) { transaction in
             let worker = try transaction.worker(worker)
             return try results.map { result in
                 guard let worker, let job = try transaction.job(of: result.ticket, by: worker) else { return .refused }
@@ -81,17 +81,6 @@ extension SQLiteStore: JobStore {
                     try transaction.hold(job.lane, until: time.advanced(by: duration))
                 }
                 return try transaction.change(job) { $0.finish(result, node: worker.node, at: $1) }
-            }
-        }
-    }
-
-    @discardableResult
-    package func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
-        try await perform { transaction in
-            let worker = try transaction.worker(worker)
-            return try tickets.map { ticket in
-                guard let worker, let job = try transaction.job(of: ticket, by: worker) else { return .refused }
-                return try transaction.change(job) { $0.release(at: $1) }
             }
         }
     }

@@ -27,7 +27,7 @@ public import FoundationEssentials
 ///   these ways, or by a reboot, has ``DurableJob/hasUnknownOutcome`` until ``retry(_:limit:)``.
 /// - *Network failures*: see ``DurableJob/Avoidance``.
 /// - *Requests to cancel*: a job whose cancellation was requested is cancelled as soon as its claim ends without a result, or
-///   with ``AttemptResult/Outcome/again(soft:isNetwork:hard:)``. The answer says so, and the worker reports the end.
+///   with `again`. The answer says so, and the worker reports the end.
 ///
 /// The worker enforces limits of attempts and the consequences of crashes; the store does not.
 package protocol JobStore: Sendable {
@@ -76,10 +76,6 @@ package protocol JobStore: Sendable {
 
     /// Records results of attempts. Results of claims that are not valid any more change nothing.
     func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome]
-
-    /// Makes claimed jobs available again, uncharged, as if they had not been claimed; attempts that have started stay counted.
-    @discardableResult
-    func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome]
 
     /// Cancels waiting jobs, and failed ones that block others with their serial key; requests the cancellation of running ones.
     func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome]
@@ -283,6 +279,8 @@ package struct AttemptResult: Hashable, Sendable {
         case cancelled
         /// The job runs again: after its backoff, and after the delay that a server ordered.
         case again(soft: Duration, isNetwork: Bool, hard: Duration?)
+        /// The job is available again, uncharged, as if it had not been claimed; attempts that have started stay counted.
+        case givenBack
 
         /// The final state and its reason; `nil` if the job runs again.
         var end: (state: DurableJob.State, reason: String?)? {
@@ -290,7 +288,7 @@ package struct AttemptResult: Hashable, Sendable {
             case .succeeded: (.succeeded, nil)
             case .failed(let reason): (.failed, reason)
             case .cancelled: (.cancelled, nil)
-            case .again: nil
+            case .again, .givenBack: nil
             }
         }
     }
@@ -314,6 +312,8 @@ package struct AttemptResult: Hashable, Sendable {
         (self.ticket, self.outcome, self.counters) = (ticket, outcome, counters)
         (self.error, self.holdsDestination, self.time) = (error, holdsDestination, time)
     }
+
+    package static func givenBack(_ ticket: JobTicket) -> AttemptResult { AttemptResult(ticket, .givenBack, counters: .init()) }
 }
 
 /// The answer to the end of a claim.

@@ -37,6 +37,7 @@ extension StoredJob {
     ///
     /// - Parameter node: The node of its worker.
     mutating func finish(_ result: AttemptResult, node: String, at moment: StoreMoment) -> FinishOutcome {
+        if result.outcome == .givenBack { return release(at: moment) }
         let crashes = job.counters.crashes
         job.counters = result.counters
         job.counters.crashes = crashes
@@ -50,6 +51,7 @@ extension StoredJob {
             if job.isCancelRequested { return release(at: moment) }
             delay(soft, isNetwork: isNetwork, hard, node: node, since: result.time, at: moment)
             setState(.available, at: moment)
+        case .givenBack: break
         }
         return .recorded
     }

@@ -151,7 +151,7 @@ extension StoreBatch {
     fileprivate var parts: Int {
         if registers { return 1 }
         return [
-            !writes.results.isEmpty, !writes.givenBack.isEmpty, !writes.starts.isEmpty, extends, expires, claim != nil,
+            !writes.results.isEmpty, !writes.starts.isEmpty, extends, expires, claim != nil,
             unregisters,
         ].count { $0 }
     }

@@ -172,7 +172,7 @@ struct QueueFingerprint: Hashable {
             known.formUnion(worker.core.held.values.map(\.claimed.ticket))
             known.formUnion(worker.core.leaving)
             for writes in [worker.core.outbox, worker.core.batch?.writes].compactMap(\.self) {
-                known.formUnion(writes.results.map(\.ticket) + writes.givenBack + writes.starts)
+                known.formUnion(writes.results.map(\.ticket) + writes.starts)
             }
             let ids = world.ids
             tickets = known.sorted {
@@ -235,9 +235,9 @@ struct QueueFingerprint: Hashable {
                 case .failed: bytes.append(251)
                 case .cancelled: bytes.append(252)
                 case .again: age(result.time)
+                case .givenBack: bytes.append(253)
                 }
             }
-            tickets(writes.givenBack)
             tickets(writes.starts)
         }
     }

@@ -204,11 +204,6 @@ struct QueueWorld {
             }
             reply.rest.writes.results = []
         }
-        if !batch.writes.givenBack.isEmpty {
-            try part()
-            reply.givenBack = batch.writes.givenBack.map { store.giveBack($0, by: worker) }
-            reply.rest.writes.givenBack = []
-        }
         if !batch.writes.starts.isEmpty {
             try part()
             let answers = batch.writes.starts.map { store.start($0, by: worker) }

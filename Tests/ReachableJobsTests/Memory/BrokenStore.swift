@@ -12,7 +12,6 @@ import Testing
 struct BrokenStore: Sendable, CustomTestStringConvertible {
     typealias Requirement = JobStoreConformance.Requirement
     typealias Push = ([NewJob], Int?)
-    typealias Back = ([JobTicket], WorkerID)
 
     let requirement: Requirement
     let flaw: String
@@ -223,17 +222,24 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
             }
             warped.change { (ticket: inout JobTicket) in ticket.claim = 1_000_000 - ticket.claim }
         },
-        replace(.fencing, "accepts what was given back") { (back: Back, store) -> [FinishOutcome] in
-            try await store.giveBack(back.0, by: back.1).map { $0 == .refused ? .recorded : $0 }
-        },
+        finishing(.fencing, "accepts what was given back") { $0.outcome == .givenBack && $1 == .refused ? .recorded : $1 },
         change(.starts, "every attempt may start") { (mayStart: inout [Bool]) in mayStart = mayStart.map { _ in true } },
         change(.results, "forgets the counters") { (result: inout AttemptResult) in result.counters = .init() },
         change(.results, "forgets the error") { (result: inout AttemptResult) in result.error = nil },
-        replace(.givingBack, "gives back with a backoff") { (back: Back, store) -> [FinishOutcome] in
-            let outcome = AttemptResult.Outcome.again(soft: .seconds(1), isNetwork: false, hard: nil)
-            return try await store.finish(back.0.map { AttemptResult($0, outcome, counters: .init()) }, by: back.1)
+        change(.givingBack, "gives back with a backoff") { (result: inout AttemptResult) in
+            if result.outcome == .givenBack { result.outcome = .again(soft: .seconds(1), isNetwork: false, hard: nil) }
         },
     ]
+
+    /// Changes the answers to results.
+    private static func finishing(
+        _ requirement: Requirement, _ flaw: String,
+        _ body: @escaping @Sendable (AttemptResult, FinishOutcome) -> FinishOutcome
+    ) -> BrokenStore {
+        replace(requirement, flaw) { (end: ([AttemptResult], WorkerID), store) -> [FinishOutcome] in
+            zip(end.0, try await store.finish(end.0, by: end.1)).map(body)
+        }
+    }
 
     private static let workers: [BrokenStore] = [
         warp(.leases, "leases never end") { warped, store in
@@ -292,11 +298,11 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
         replace(.cancellationRequests, "forgets requests") { (ids: [DurableJobID], store) -> [CancelOutcome] in
             try await cancel(ids, in: store) { $0.state == .running ? .requested : nil }
         },
-        replace(.cancellationRequests, "ends silently") { (end: ([AttemptResult], WorkerID), store) -> [FinishOutcome] in
-            try await store.finish(end.0, by: end.1).map { $0 == .cancelled ? .recorded : $0 }
+        finishing(.cancellationRequests, "ends silently") {
+            $0.outcome != .givenBack && $1 == .cancelled ? .recorded : $1
         },
-        replace(.cancellationRequests, "gives back silently") { (back: Back, store) -> [FinishOutcome] in
-            try await store.giveBack(back.0, by: back.1).map { $0 == .cancelled ? .recorded : $0 }
+        finishing(.cancellationRequests, "gives back silently") {
+            $0.outcome == .givenBack && $1 == .cancelled ? .recorded : $1
         },
         change(.retries, "says yes to all") { (outcome: inout RetryOutcome) in outcome = .retried },
         replace(.endedBackoff, "runs failed jobs again instead") { (ids: [DurableJobID], store) in

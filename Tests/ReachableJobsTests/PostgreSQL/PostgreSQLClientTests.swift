@@ -84,7 +84,7 @@ struct PostgreSQLClientTests {
             try await bench.run("SELECT reachable_push('upload', 'new', unique_key => '\(name)', unique_rule => 'replace')")
         }
         #expect(try await store.start([tickets[0]], by: worker) == [false])
-        #expect(try await store.giveBack([tickets[1]], by: worker) == [.recorded])
+        #expect(try await store.finish([.givenBack(tickets[1])], by: worker) == [.recorded])
         try await store.unregister(worker)
         let other = try await store.register()
         #expect(try await store.claim(other).jobs.isEmpty)

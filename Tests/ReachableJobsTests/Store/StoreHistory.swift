@@ -258,8 +258,8 @@ struct StoreHistory {
     private mutating func giveBack() async throws -> String? {
         guard let (found, wanted, worker) = anyTicket() else { return nil }
         calls.append("giveBack \(wanted)")
-        return compare(
-            try await store.giveBack([found], by: worker.found), [oracle.giveBack(wanted, by: worker.wanted)], "giveBack")
+        let expected = oracle.finish(.givenBack(wanted), by: worker.wanted)
+        return compare(try await store.finish([.givenBack(found)], by: worker.found), [expected], "giveBack")
     }
 
     private mutating func cancel() async throws -> String? {

@@ -77,9 +77,6 @@ struct WarpedStore: JobStore {
     func finish(_ results: [AttemptResult], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
         try await call((results, worker)) { try await store.finish(changed($0), by: $1) }
     }
-    func giveBack(_ tickets: [JobTicket], by worker: WorkerID) async throws(JobStoreError) -> [FinishOutcome] {
-        try await call((tickets, worker)) { try await store.giveBack(changed($0), by: $1) }
-    }
     func cancel(_ ids: [DurableJobID]) async throws(JobStoreError) -> [CancelOutcome] {
         try await call(ids) { try await store.cancel($0) }
     }

@@ -217,7 +217,7 @@ struct RecordedHistory {
 
     private mutating func giveBack(_ store: SQLiteStore, _ worker: WorkerID) async throws {
         guard let job = claimed.popLast() else { return }
-        try await store.giveBack([job.ticket], by: worker)
+        _ = try await store.finish([.givenBack(job.ticket)], by: worker)
         try await note("give back", isDurable: false)
     }
 
