@@ -14,12 +14,10 @@ SELECT j.id, j.position, j.queue, l.kind, l.version, l.scope, l.destination, j.p
            WHERE s.worker = j.worker AND s.claim_call = j.claim_call AND j.position = ANY(s.positions)) AS is_started
 FROM reachable_jobs j JOIN reachable_lanes l ON l.id = j.lane;
 
--- A row of the answer to a claim. The first row has the columns of the claim, and each other one those of a job.
+-- A row of the answer to a claim. The first row has the columns of the claim, lists as JSON, and each other one those of a job.
 CREATE OR REPLACE VIEW reachable_claimed AS
 SELECT NULL::boolean AS is_paused, NULL::boolean AS has_more, NULL::bigint AS next_due, NULL::bigint AS now,
-       NULL::bigint[] AS lane_numbers, NULL::text[] AS lane_kinds, NULL::bigint[] AS lane_versions, NULL::text[] AS lane_scopes,
-       NULL::text[] AS lane_destinations, NULL::bigint[] AS gone, NULL::uuid[] AS cancelled, NULL::bigint[] AS cancelled_claims,
-       v.*
+       NULL::text AS new_lanes, NULL::text AS gone, NULL::text AS cancelled, v.*
 FROM reachable_view v;
 
 -- Gives new lanes their numbers, which are in the order of commits.
@@ -220,10 +218,11 @@ BEGIN
 
     -- A claim is on the disk before it is told: after a crash of the server two workers would have the job otherwise.
     IF picked = '{}' THEN SET LOCAL synchronous_commit = off; END IF;
-    RETURN QUERY SELECT paused, more, first_due, moment, l.*, gone_, c.*, (NULL::reachable_view).* FROM (
-        SELECT array_agg(n.number), array_agg(n.kind), array_agg(n.version), array_agg(n.scope), array_agg(n.destination)
-        FROM (SELECT * FROM reachable_lanes WHERE number > last_lane AND queue = w.queue ORDER BY number) AS n) AS l,
-        reachable_cancelled(w.number) AS c;
+    RETURN QUERY SELECT paused, more, first_due, moment,
+        (SELECT json_agg(json_build_object('id', number, 'kind', kind, 'version', version, 'scope', scope,
+                                           'destination', destination) ORDER BY number)::text
+         FROM reachable_lanes WHERE number > last_lane AND queue = w.queue),
+        array_to_json(gone_)::text, reachable_cancelled(w.number), (NULL::reachable_view).*;
     IF picked = '{}' THEN RETURN; END IF;
     UPDATE reachable_jobs SET state = 1, claim = claim + 1, worker = w.number, claim_call = call, finisher = NULL
     WHERE position = ANY(picked);

@@ -129,10 +129,11 @@ BEGIN
     END LOOP;
 END $$;
 
--- The claims of a worker whose jobs' cancellation was requested.
-CREATE OR REPLACE FUNCTION reachable_cancelled(worker_ bigint, OUT jobs uuid[], OUT claims bigint[]) LANGUAGE plpgsql STABLE AS $$
+-- The claims of a worker whose jobs' cancellation was requested, as JSON.
+CREATE OR REPLACE FUNCTION reachable_cancelled(worker_ bigint) RETURNS text LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    SELECT array_agg(id), array_agg(claim) INTO jobs, claims FROM reachable_jobs WHERE worker = worker_ AND is_cancel_requested;
+    RETURN (SELECT json_agg(json_build_object('id', replace(id::text, '-', ''), 'claim', claim)) FROM reachable_jobs
+            WHERE worker = worker_ AND is_cancel_requested);
 END $$;
 
 -- Ends of claims ------------------------------------------------------------------------------------------------------------

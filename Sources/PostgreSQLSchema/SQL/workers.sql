@@ -1,15 +1,21 @@
 -- Workers and their leases.
 
+-- The workers of a machine with their processes, as JSON.
+CREATE OR REPLACE FUNCTION reachable_processes(machine_ text) RETURNS text LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT json_object_agg(number, process) FROM reachable_workers WHERE machine = machine_);
+END $$;
+
 -- Adds a worker; returns its number, and the workers of its machine as reachable_extend does.
 CREATE OR REPLACE FUNCTION reachable_register(queue_ text, node_ text, boot_ text, machine_ text, process_ text, host_ text)
-RETURNS TABLE (worker bigint, workers bigint[], processes text[]) LANGUAGE plpgsql SECURITY DEFINER AS $$
+RETURNS TABLE (worker bigint, processes text) LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     PERFORM reachable_begin();
     SET LOCAL synchronous_commit = off;
     PERFORM reachable_tick();
     INSERT INTO reachable_workers (queue, node, boot, machine, process, host, heartbeat, seen)
     SELECT queue_, node_, boot_, machine_, process_, host_, lease, instant FROM reachable_clock RETURNING number INTO worker;
-    SELECT array_agg(number), array_agg(process) INTO workers, processes FROM reachable_workers WHERE machine = machine_;
+    processes := reachable_processes(machine_);
     RETURN NEXT;
 END $$;
 
@@ -18,7 +24,7 @@ END $$;
 -- Returns the claims whose jobs' cancellation was requested, all workers of the machine with their processes, so that the caller
 -- can tell which have ended, and the version of the tables.
 CREATE OR REPLACE FUNCTION reachable_extend(worker_ bigint, machine_ text)
-RETURNS TABLE (jobs uuid[], claims bigint[], workers bigint[], processes text[], schema bigint)
+RETURNS TABLE (cancelled text, processes text, schema bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off AS $$
 DECLARE
     now bigint;
@@ -35,9 +41,8 @@ BEGIN
     -- No write tells idle workers of the end of another one.
     PERFORM reachable_sweep(0, now);
     PERFORM reachable_recheck(now);
-    RETURN QUERY SELECT c.*, m.*, reachable_schema() FROM reachable_workers w, reachable_cancelled(w.number) AS c,
-        (SELECT array_agg(number), array_agg(process) FROM reachable_workers WHERE machine = machine_) AS m
-    WHERE w.number = worker_;
+    RETURN QUERY SELECT reachable_cancelled(number), reachable_processes(machine_), reachable_schema()
+        FROM reachable_workers WHERE number = worker_;
 END $$;
 
 -- Removes workers of a machine whose process has ended while the machine stayed up.

@@ -22,17 +22,11 @@ final class PostgreSQLResult: @unchecked Sendable {
 
     /// Returns a value; `nil` for NULL, for a value of another type, and for a row or column that does not exist.
     func value<Value: PostgreSQLValue>(_ row: Int = 0, _ column: Int = 0) -> Value? {
-        read(row, column) { Value(postgreSQL: $0) }
-    }
-
-    func array<Value: PostgreSQLValue>(_ row: Int, _ column: Int) -> [Value?]? { read(row, column) { $0.array(of: Value.self) } }
-
-    private func read<Value>(_ row: Int, _ column: Int, _ read: (UnsafeRawBufferPointer) -> Value?) -> Value? {
         // libpq prints a warning for numbers outside of the result.
         guard (0..<Int(PQntuples(result))).contains(row), (0..<Int(PQnfields(result))).contains(column) else { return nil }
         let (row, column) = (Int32(row), Int32(column))
         guard PQgetisnull(result, row, column) == 0, let start = PQgetvalue(result, row, column) else { return nil }
-        return read(UnsafeRawBufferPointer(start: start, count: Int(PQgetlength(result, row, column))))
+        return Value(postgreSQL: UnsafeRawBufferPointer(start: start, count: Int(PQgetlength(result, row, column))))
     }
 }
 
@@ -51,9 +45,8 @@ struct PostgreSQLRow {
         return result.value(row, column)
     }
 
-    mutating func array<Value: PostgreSQLValue>() -> [Value?] {
-        defer { column += 1 }
-        return result.array(row, column) ?? []
+    mutating func json<Value: Decodable>() -> Value? {
+        next().flatMap { (text: String) in try? JSONDecoder().decode(Value.self, from: Data(text.utf8)) }
     }
 
     /// Returns a value that is never null; in its place another one.

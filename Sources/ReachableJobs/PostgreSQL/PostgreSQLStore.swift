@@ -174,7 +174,7 @@ public final class PostgreSQLStore: JobStore {
     package func extend(_ worker: WorkerID) async throws(JobStoreError) -> [JobTicket] {
         let result = try await call("reachable_extend", [.value(worker.rawValue), .value(Machine.processSpace)])
         guard var row = result.rows.first else { throw .unknown(worker) }
-        let cancelled = row.tickets()
+        let cancelled: [JobTicket] = row.json() ?? []
         try await removeEnded(&row)
         // Later tables may have been installed since the connection was made.
         do throws(PostgreSQLFailure) { try PostgreSQLFailure.check(row.next()) } catch { throw error.storeError(for: address) }
@@ -183,8 +183,8 @@ public final class PostgreSQLStore: JobStore {
 
     /// Removes the workers of this machine that ended with their processes: their jobs need not wait for the end of a lease.
     private func removeEnded(_ row: inout PostgreSQLRow) async throws(JobStoreError) {
-        let (numbers, processes): ([Int64?], [String?]) = (row.array(), row.array())
-        let ended = zip(numbers, processes).filter { $1.map(Machine.isAlive) == false }.map(\.0)
+        let processes: [String: String] = row.json() ?? [:]
+        let ended = processes.filter { !Machine.isAlive($1) }.compactMap { Int64($0.key) }
         if ended.isEmpty { return }
         _ = try await call("reachable_remove_ended", [.value(Machine.processSpace), .array(ended)])
     }
@@ -207,32 +207,22 @@ public final class PostgreSQLStore: JobStore {
     }
 
     private static let claimColumns = """
-        is_paused, has_more, next_due, now, lane_numbers, lane_kinds, lane_versions, lane_scopes, lane_destinations, gone, \
-        cancelled, cancelled_claims, \
-        \(PostgreSQLJob.selection(""))
+        is_paused, has_more, next_due, now, new_lanes, gone, cancelled, \(PostgreSQLJob.selection(""))
         """
 
     private func claims(_ result: PostgreSQLResult, _ worker: WorkerID) throws(JobStoreError) -> Claims {
         guard var row = result.rows.first else { throw .unknown(worker) }
         let (isPaused, hasMore, nextDue) = (row.needed(false), row.needed(false), row.instant())
         let now = StoreInstant(nanoseconds: row.needed(0))
-        let (numbers, kinds, versions): ([Int64?], [String?], [Int?]) = (row.array(), row.array(), row.array())
-        let (scopes, destinations): ([String?], [String?]) = (row.array(), row.array())
-        guard [kinds.count, versions.count, scopes.count, destinations.count].allSatisfy({ $0 == numbers.count })
-        else { throw malformed }
-        let lanes = numbers.indices.map { index in
-            Lane(
-                id: numbers[index] ?? 0, kind: kinds[index] ?? "", version: versions[index] ?? 0, scope: scopes[index] ?? "",
-                destination: destinations[index])
-        }
-        let (gone, cancelled): ([Int64?], [JobTicket]) = (row.array(), row.tickets())
+        let newLanes: [Lane] = row.json() ?? []
+        let (gone, cancelled): (Set<Lane.ID>, [JobTicket]) = (row.json() ?? [], row.json() ?? [])
         // The next claim gives these jobs back if one cannot be read.
         let jobs = try read(result.rows(from: row.column).dropFirst()) { row in
             let job = PostgreSQLJob(&row)
             return Claims.Claimed(job: job.job, claim: job.claim)
         }
         return Claims(
-            jobs: jobs, newLanes: lanes, goneLanes: Set(gone.compactMap(\.self)), cancelled: cancelled, isPaused: isPaused,
+            jobs: jobs, newLanes: newLanes.map(\.loaded), goneLanes: gone, cancelled: cancelled, isPaused: isPaused,
             hasMore: hasMore, nextDue: nextDue, now: now)
     }
 
@@ -393,13 +383,12 @@ public final class PostgreSQLStore: JobStore {
     }
 }
 
-extension PostgreSQLRow {
-    /// Reads two columns: the identities and the claims.
-    fileprivate mutating func tickets() -> [JobTicket] {
-        let (ids, claims): ([DurableJobID?], [Int64?]) = (array(), array())
-        return zip(ids, claims).compactMap { id, claim in
-            if let id, let claim { JobTicket(id: id, claim: claim) } else { nil }
-        }
+extension Lane {
+    /// The lane with the caller's texts.
+    fileprivate var loaded: Lane {
+        let destination = destination.map(StoredText.loaded)
+        return Lane(
+            id: id, kind: StoredText.loaded(kind), version: version, scope: StoredText.loaded(scope), destination: destination)
     }
 }
 

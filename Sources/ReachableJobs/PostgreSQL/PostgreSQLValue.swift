@@ -122,34 +122,4 @@ extension [UInt8] {
         Swift.withUnsafeBytes(of: value.bigEndian) { append(contentsOf: $0) }
     }
 }
-
-extension UnsafeRawBufferPointer {
-    /// Decodes an array of at most one dimension (array_send of arrayfuncs.c); `nil` for a malformed one.
-    func array<Value: PostgreSQLValue>(of type: Value.Type) -> [Value?]? {
-        var rest = self[...]
-        func word() -> Int? {
-            guard rest.count >= 4 else { return nil }
-            defer { rest = rest.dropFirst(4) }
-            return Int(postgreSQL: UnsafeRawBufferPointer(rebasing: rest.prefix(4)))
-        }
-        guard let dimensions = word(), word() != nil, word() != nil else { return nil }
-        if dimensions == 0 { return rest.isEmpty ? [] : nil }
-        // Each element has a length of four bytes: a count of more than that is malformed.
-        guard dimensions == 1, let count = word(), word() != nil, (0...rest.count / 4).contains(count) else { return nil }
-        var elements: [Value?] = []
-        elements.reserveCapacity(count)
-        for _ in 0..<count {
-            guard let size = word(), size <= rest.count else { return nil }
-            if size == -1 {
-                elements.append(nil)
-                continue
-            }
-            guard size >= 0, let element = Value(postgreSQL: UnsafeRawBufferPointer(rebasing: rest.prefix(size)))
-            else { return nil }
-            elements.append(element)
-            rest = rest.dropFirst(size)
-        }
-        return rest.isEmpty ? elements : nil
-    }
-}
 #endif

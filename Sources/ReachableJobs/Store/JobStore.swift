@@ -187,7 +187,7 @@ public struct PushReceipt: Hashable, Sendable {
 }
 
 /// The jobs of a queue that run or wait together: those with the same kind, version, scope and destination.
-package struct Lane: Hashable, Sendable, Identifiable {
+package struct Lane: Hashable, Sendable, Identifiable, Decodable {
     /// The number of a lane in its store; later lanes have larger ones.
     package typealias ID = Int64
 
@@ -261,7 +261,7 @@ package struct ExpiredJobs: Sendable {
     package var hasMore: Bool
 }
 
-package struct JobTicket: Hashable, Sendable {
+package struct JobTicket: Hashable, Sendable, Decodable {
     package var id: DurableJobID
     package var claim: Int64
 

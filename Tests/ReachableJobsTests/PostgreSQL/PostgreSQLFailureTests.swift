@@ -40,22 +40,5 @@ import Testing
     func addressesNameServerAndDatabase(conninfo: String, address: String) {
         #expect(PostgreSQLConninfo(conninfo).address == address)
     }
-
-    @Test func malformedArraysAreNil() {
-        func read(_ words: [Int32], _ rest: [UInt8] = []) -> [Int64?]? {
-            let bytes = words.flatMap { word in withUnsafeBytes(of: word.bigEndian) { [UInt8]($0) } } + rest
-            return bytes.withUnsafeBytes { $0.array(of: Int64.self) }
-        }
-        #expect(read([1, 1, 23, 2, 1, 4, 7, -1]) == [7, nil])
-        #expect(read([0, 0, 23]) == [])
-        let malformed: [[Int32]] = [
-            [], [0], [0, 0], [0, 0, 23, 1], [2, 0, 23, 1, 1, 1, 1, 4, 7], [-1, 0, 23], [1, 0, 23], [1, 0, 23, 1], [1, 0, 23, 1, 1],
-            [1, 0, 23, -1, 1], [1, 0, 23, .max, 1, 4, 7], [1, 0, 23, 1, 1, 5, 7], [1, 0, 23, 1, 1, -2], [1, 0, 23, 1, 1, .max, 7],
-            [1, 0, 23, 1, 1, .min], [1, 0, 23, 1, 1, 4, 7, 8],
-        ]
-        for words in malformed { #expect(read(words) == nil, "\(words)") }
-        // An int of three bytes.
-        #expect(read([1, 0, 23, 1, 1, 3], [0, 0, 7]) == nil)
-    }
 }
 #endif
