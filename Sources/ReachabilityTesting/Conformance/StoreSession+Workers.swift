@@ -23,7 +23,7 @@ extension StoreSession {
         try expect(try await finish(new, by: other, .succeeded), is: true, "the answer to the result of the new claim")
     }
 
-    /// A worker that extends its lease keeps its claims.
+    /// A worker that extends its lease keeps its claims, and if no other worker has noticed, also one that extends it late.
     func checkHeartbeats() async throws {
         let (worker, other) = (try await register(), try await register())
         try await push("a")
@@ -32,7 +32,10 @@ extension StoreSession {
         try expect(try await names(other), is: [], "the jobs claimed while the first worker extends its lease")
         try expect(try await start(claimed, by: worker), is: true, "the answer to `start` after 300 s")
         try await pass(.seconds(300), worker, other)
-        try expect(try await finish(claimed, by: worker, .succeeded), is: true, "the answer to a result after 600 s")
+        try await pass(.seconds(40))
+        _ = try await store.extend(worker)
+        try expect(try await names(try await register()), is: [], "the jobs claimed after a late heartbeat of the first worker")
+        try expect(try await finish(claimed, by: worker, .succeeded), is: true, "the answer to a result after 640 s")
     }
 
     /// `unregister` makes a worker's jobs available again, uncharged.

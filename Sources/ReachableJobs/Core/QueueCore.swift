@@ -26,11 +26,9 @@ struct QueueCore: Sendable {
         /// The most jobs of the kind that this worker holds at a time.
         var limit: Int?
         var maxAttempts: Int?
-        /// True if its jobs pass a gate of the bus.
         var isGated = true
     }
 
-    /// The jobs that pass one gate of the bus: those to one scope and destination.
     struct Gate: Hashable, Sendable {
         var scope: String
         var destination: String?
@@ -112,7 +110,6 @@ struct QueueCore: Sendable {
         let claimed: ClaimedJob
         var phase: Phase
         var isCancelled = false
-        /// True if its owner asked for the cancellation.
         var isUnwanted = false
 
         /// True if it has not asked to start.

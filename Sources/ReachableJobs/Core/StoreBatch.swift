@@ -24,7 +24,6 @@ struct StoreBatch: Hashable, Sendable {
         var pruneError: JobStoreError?
     }
 
-    /// Registers the worker, and does nothing else.
     var registers = false
     var worker: WorkerID?
     var writes = Writes()

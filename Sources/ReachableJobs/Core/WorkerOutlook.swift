@@ -5,13 +5,10 @@ struct WorkerOutlook: Sendable {
     var worker: WorkerID?
     var isEnding = false
     var kinds: [String: QueueCore.Kind] = [:]
-    /// The number of jobs of each kind that it has claimed.
     var held: [String: Int] = [:]
-    /// The claimed jobs that wait until no other one runs.
     var lonely: Set<DurableJobID> = []
     /// The claimed job that runs alone, so that no other is claimed.
     var alone: DurableJobID?
-    /// True if it has claimed as many jobs as it may.
     var isFull = false
     /// The node's times of the last edges, which end the backoff of earlier network failures, and of the worker's beginning.
     var edges: [QueueCore.KindScope: Int64] = [:]

@@ -62,9 +62,7 @@ struct MemoryStoreState: Sendable {
     struct Worker: Sendable {
         let queue: String
         let node: String
-        /// The end of its lease, on the clock of the leases.
         var leaseEnd: StoreInstant
-        /// The store's time of its last heartbeat.
         var seen: StoreInstant
     }
 
@@ -76,7 +74,6 @@ struct MemoryStoreState: Sendable {
     private var paused: Set<Bytes> = []
     private(set) var workers: [WorkerID: Worker] = [:]
     private var (lastPosition, lastWorker, lastClaim): (Int64, Int64, Int64) = (0, 0, 0)
-    /// The number of the newest lane; 0 without one.
     private(set) var lastLane: Lane.ID = 0
     private(set) var now = StoreInstant(nanoseconds: 0)
     /// The time of the leases, which stands still while the machine is suspended.
@@ -87,12 +84,16 @@ struct MemoryStoreState: Sendable {
 
     var hint = false
 
-    /// Moves the time, and frees the claims of workers whose lease has ended.
+    /// Moves the time.
     mutating func advance(to time: StoreInstant, leaseTime: StoreInstant, nodeTime: Int64, date: Date) {
         now = max(now, time)
         self.leaseTime = max(self.leaseTime, leaseTime)
         (self.nodeTime, self.date) = (nodeTime, date)
-        for (id, worker) in workers where worker.leaseEnd <= self.leaseTime { end(id, .leaseEnded) }
+    }
+
+    /// Frees the claims of other workers whose lease has ended; that of a worker itself may come late.
+    private mutating func sweep(but own: WorkerID) {
+        for (id, worker) in workers where id != own && worker.leaseEnd <= leaseTime { end(id, .leaseEnded) }
     }
 
     // MARK: - Pushing
@@ -146,7 +147,6 @@ struct MemoryStoreState: Sendable {
         hint = true
     }
 
-    /// Returns the last unfinished job with a unique key that holds it against others.
     private func lastHolder(queue: String, kind: String, uniqueKey: String) -> Int? {
         let chain = Chain(key: .unique, queue: Bytes(queue), kind: Bytes(kind), text: Bytes(uniqueKey))
         return entries.lastIndex { $0.job.holds(.unique) && !$0.job.isCancelRequested && $0.chains.contains(chain) }
@@ -166,9 +166,9 @@ struct MemoryStoreState: Sendable {
 
     // MARK: - Claiming
 
-    /// Claims jobs; `nil` if the worker's lease has ended.
     mutating func claim(_ request: ClaimRequest) -> Claims? {
         guard let worker = workers[request.worker] else { return nil }
+        sweep(but: request.worker)
         let queue = Bytes(worker.queue)
         let new = lanes.values.filter { $0.key.target.queue == queue && $0.lane.id > request.lastKnownLane }.map(\.lane)
         var claims = Claims(
@@ -320,8 +320,8 @@ struct MemoryStoreState: Sendable {
         return id
     }
 
-    /// Extends a lease; `nil` if it has ended.
     mutating func extend(_ id: WorkerID) -> [JobTicket]? {
+        sweep(but: id)
         guard workers[id] != nil else { return nil }
         workers[id]?.leaseEnd = leaseTime.advanced(by: StoreLease.duration)
         workers[id]?.seen = now
@@ -345,12 +345,13 @@ struct MemoryStoreState: Sendable {
     }
 
     func registeredWorkers(of queue: String?) -> [RegisteredWorker] {
-        workers.filter { queue == nil || queue.map(Bytes.init) == Bytes($1.queue) }.sorted { $0.key.rawValue < $1.key.rawValue }
-            .map { id, worker in
-                RegisteredWorker(
-                    id: id, queue: worker.queue, node: worker.node, claims: entries.count { $0.worker == id },
-                    sinceHeartbeat: worker.seen.duration(to: now))
-            }
+        let queue = queue.map(Bytes.init)
+        let listed = workers.filter { $1.leaseEnd > leaseTime && (queue == nil || queue == Bytes($1.queue)) }
+        return listed.sorted { $0.key.rawValue < $1.key.rawValue }.map { id, worker in
+            RegisteredWorker(
+                id: id, queue: worker.queue, node: worker.node, claims: entries.count { $0.worker == id },
+                sinceHeartbeat: worker.seen.duration(to: now))
+        }
     }
 
     // MARK: - Management
@@ -433,7 +434,6 @@ struct MemoryStoreState: Sendable {
         }
     }
 
-    /// Deletes jobs, and lanes without jobs whose destination no server's order holds.
     mutating func delete(_ ids: Set<DurableJobID>) {
         for id in ids { positions[id] = nil }
         entries.removeAll { ids.contains($0.job.id) }
@@ -478,8 +478,8 @@ struct MemoryStoreState: Sendable {
             let hold = lanes[entry.lane].flatMap { holds[$0.key.target] }.flatMap { $0 > now ? $0 : nil }
             return JobExplanation(
                 job: job, isPaused: paused.contains(Bytes(job.queue)),
-                workers: workers.values.count { Bytes($0.queue) == Bytes(job.queue) }, holdUntil: hold, blockers: blockers,
-                worker: entry.worker, isStarted: entry.isStarted, now: now)
+                workers: registeredWorkers(of: job.queue).count, holdUntil: hold, blockers: blockers, worker: entry.worker,
+                isStarted: entry.isStarted, now: now)
         }
     }
 

@@ -20,7 +20,6 @@ final class PostgreSQLConnection: Sendable {
 
     private struct State {
         var waiting: Deque<Request> = []
-        /// The reason of the end; none while the connection takes statements.
         var end: PostgreSQLFailure?
     }
 
@@ -34,7 +33,6 @@ final class PostgreSQLConnection: Sendable {
     let timeLimit: Duration
     /// Called with each notification, on the connection's thread; must not block.
     let onNotification: @Sendable () -> Void
-    /// Ends a wait of the thread (eventfd(2)).
     let wakeUp: Int32
     private let state = Mutex(State())
 
@@ -94,7 +92,6 @@ final class PostgreSQLConnection: Sendable {
         return try answer.get()
     }
 
-    /// Ends the connection; statements without an answer fail as lost.
     func close() {
         state.withLock { $0.end = $0.end ?? .closed }
         eventfd_write(wakeUp, 1)

@@ -102,7 +102,6 @@ final class PostgreSQLLink: Sendable {
         if isWanted { want() }
     }
 
-    /// Ends the connection; callers get an error from now on.
     func close() {
         let phase = state.withLock { state in
             defer { state.phase = .closed }
@@ -114,7 +113,6 @@ final class PostgreSQLLink: Sendable {
 
     // MARK: Connecting
 
-    /// Makes the connection, and checks what is on its other end.
     private func connect() async throws(PostgreSQLFailure) -> PostgreSQLConnection {
         switch state.withLock(\.phase) {
         // Made by an attempt that all callers had left.

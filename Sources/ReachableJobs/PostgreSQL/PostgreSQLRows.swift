@@ -15,7 +15,6 @@ final class PostgreSQLResult: @unchecked Sendable {
 
     var rows: [PostgreSQLRow] { rows(from: 0) }
 
-    /// Returns the rows, each read from a column on.
     func rows(from column: Int) -> [PostgreSQLRow] {
         (0..<Int(PQntuples(result))).map { PostgreSQLRow(result: self, row: $0, column: column) }
     }
@@ -30,7 +29,6 @@ final class PostgreSQLResult: @unchecked Sendable {
     }
 }
 
-/// A row of an answer, read column by column.
 struct PostgreSQLRow {
     let result: PostgreSQLResult
     let row: Int
@@ -60,7 +58,6 @@ struct PostgreSQLRow {
     mutating func date() -> Date? { next().map { (time: Int64) in Date(timeIntervalSince1970: Double(time) / 1e9) } }
     mutating func state() -> DurableJob.State? { next().flatMap { Self.states.indices.contains($0) ? Self.states[$0] : nil } }
 
-    /// The states by their numbers in the table.
     static let states: [DurableJob.State] = [.available, .running, .failed, .succeeded, .cancelled]
 }
 

@@ -23,7 +23,6 @@ final class PostgreSQLSession {
     private var firstSince = SuspendingClock.now
     private var isEncrypted = false
 
-    /// Returns a session with the first server that accepts one.
     static func connect(
         _ conninfo: PostgreSQLConninfo, for owner: PostgreSQLConnection
     ) throws(PostgreSQLFailure) -> PostgreSQLSession {
@@ -92,7 +91,6 @@ final class PostgreSQLSession {
 
     // MARK: Serving
 
-    /// Serves the connection until its end, and returns the reason.
     func serve() -> PostgreSQLFailure {
         do throws(PostgreSQLFailure) {
             while true {

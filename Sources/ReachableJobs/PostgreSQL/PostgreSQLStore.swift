@@ -51,7 +51,6 @@ public final class PostgreSQLStore: JobStore {
         self.init(connection, bus: bus, installsTables: installsTables, reading: Machine.reading)
     }
 
-    /// Makes a store on a machine whose clocks a test holds.
     package init(
         _ connection: String, bus: RetryBus?, installsTables: Bool = false, reading: @escaping @Sendable () -> StoreClock.Reading
     ) {
@@ -87,7 +86,7 @@ public final class PostgreSQLStore: JobStore {
             .array(jobs.map(\.id)), .array(jobs.map(\.queue)), .array(jobs.map(\.kind)), .array(jobs.map(\.version)),
             .array(jobs.map(\.payload)), .array(jobs.map(\.scope)), .array(jobs.map(\.destination)),
             .array(jobs.map(\.priority.rawValue)), .array(jobs.map { $0.delay?.storable }),
-            .array(jobs.map { $0.timeLimit?.storable }), .array(jobs.map { $0.unique?.rule }), .array(jobs.map { $0.unique?.key }),
+            .array(jobs.map { $0.timeLimit?.storable }), .array(jobs.map { $0.unique?.parts.rule }), .array(jobs.map { $0.unique?.key }),
             .array(jobs.map(\.serialKey)), .array(jobs.map(\.continuesAfterFailure)), .array(jobs.map(\.isRepeatable)),
             .array(jobs.map { $0.idempotencyKey == $0.id.description ? nil : $0.idempotencyKey }),
             .array(jobs.map { StoredText.text(of: $0.traceContext) }), .value(limit),
@@ -389,16 +388,6 @@ extension Lane {
         let destination = destination.map(StoredText.loaded)
         return Lane(
             id: id, kind: StoredText.loaded(kind), version: version, scope: StoredText.loaded(scope), destination: destination)
-    }
-}
-
-extension JobQueue.Unique {
-    fileprivate var rule: String {
-        switch self {
-        case .keep: "keep"
-        case .replace: "replace"
-        case .append: "append"
-        }
     }
 }
 

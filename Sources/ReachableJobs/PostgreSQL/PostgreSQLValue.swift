@@ -6,7 +6,6 @@ protocol PostgreSQLValue {
     /// The number of the type (pg_type.dat).
     static var oid: UInt32 { get }
     static var arrayOID: UInt32 { get }
-    /// Decodes a value; `nil` for a malformed one.
     init?(postgreSQL bytes: UnsafeRawBufferPointer)
     func append(to bytes: inout [UInt8])
 }
@@ -82,10 +81,8 @@ extension DurableJobID: PostgreSQLValue {
     }
 }
 
-/// A parameter of a statement.
 struct PostgreSQLParameter: Sendable {
     let oid: UInt32
-    /// The encoded value; `nil` is NULL.
     let bytes: [UInt8]?
 
     static func value<Value: PostgreSQLValue>(_ value: Value?) -> PostgreSQLParameter {

@@ -36,7 +36,6 @@ package final class BlockingExecutor: TaskExecutor {
         return { timer.cancel() }
     }
 
-    /// True if the caller is one of the jobs.
     // Relaxed: a thread reads its own number only after it has written it itself.
     package var isCurrent: Bool { thread.load(ordering: .relaxed) == pthread_self() }
 

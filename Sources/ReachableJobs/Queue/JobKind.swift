@@ -18,7 +18,6 @@ struct JobKind: Sendable {
     struct Work: Sendable {
         typealias Perform = @Sendable (DurableAttempt) async throws -> Void
 
-        /// The policy, but for the deadline.
         let policy: RetryPolicy
         let perform: Perform
     }

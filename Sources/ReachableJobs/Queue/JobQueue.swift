@@ -351,7 +351,6 @@ public final class JobQueue: Sendable {
     /// The changes that this process makes or sees, until ``run()`` has ended; each access is an independent listener.
     public var events: AsyncStream<JobQueueEvent> { listeners.stream(keeping: configuration.bufferedEvents) }
 
-    /// The worker of this process; `nil` while it does not run.
     var worker: JobWorker? { state.withLock { if case .running(let worker, _) = $0.stage { worker } else { nil } } }
 }
 

@@ -26,7 +26,6 @@ final class JobWorker: Sendable {
         var followed: [QueueCore.KindScope: Followed] = [:]
         var cancelTimer: (@Sendable () -> Void)?
         var cancelHeartbeat: (@Sendable () -> Void)?
-        /// The jobs that are left, if the worker has ended by itself.
         var rest: QueueRest?
         /// The time since which a task waits for a thread of Swift's pool.
         var probeBegan: BusTime?
@@ -39,7 +38,6 @@ final class JobWorker: Sendable {
         }
     }
 
-    /// The state of the reports to instruments.
     fileprivate struct Report {
         /// The kinds of claimed jobs, whose results do not name them.
         var kinds: [JobTicket: String] = [:]
@@ -367,7 +365,6 @@ final class JobWorker: Sendable {
         signal.yield()
     }
 
-    /// Returns the jobs that are left; `nil` if there is one to wait for.
     private func findRest() async throws(JobStoreError) -> QueueRest? {
         let queue = configuration.name
         for job in try await store.find(JobFilter(queue: queue, states: [.running])) {

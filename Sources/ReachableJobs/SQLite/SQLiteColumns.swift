@@ -7,7 +7,6 @@ internal import ReachableRetry
 // GRDB's `Row` makes a dictionary of the columns' names for each statement, and `StatementArguments` copies all values. With them,
 // pushes and runs in batches took three times as long, and a single run 1.6 times.
 
-/// The columns of a statement's current row, in their order.
 struct ColumnReader: DatabaseValueConvertible, StatementColumnConvertible {
     private let statement: SQLiteStatement
     private var index: CInt = 0
@@ -92,7 +91,6 @@ extension Database {
 
 // MARK: - Values
 
-/// A value as a column keeps it.
 protocol ColumnValue: SendableMetatype {
     associatedtype Raw: DatabaseValueConvertible & StatementColumnConvertible & SendableMetatype
     init?(raw: Raw)

@@ -25,7 +25,6 @@ package struct SQLiteMachine: Sendable {
         reading: { Machine.reading() }, monotonic: { Machine.nanoseconds(CLOCK_MONOTONIC) },
         mounts: { Machine.text(of: "/proc/self/mountinfo") ?? "" })
 
-    /// Calls fsync(2) for a directory; returns 0 or an errno.
     package static func synchronizeDirectory(_ path: String) -> Int32 {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return errno }
@@ -34,7 +33,6 @@ package struct SQLiteMachine: Sendable {
     }
 }
 
-/// The checks of a store's file before it is opened.
 struct SQLiteFile {
     let path: String
 

@@ -53,7 +53,6 @@ enum SQLiteSchema {
     static let holdsSerial = "serial_key IS NOT NULL AND (state < 2 OR (state = 2 AND continues = 0))"
     /// The condition under which a job holds back followers with its unique key.
     static let holdsUnique = "unique_key IS NOT NULL AND state < 2"
-    /// The condition under which a job waits for nothing but time.
     static let isOpen = "state = 0 AND is_blocked = 0"
 
     private static let tables = """

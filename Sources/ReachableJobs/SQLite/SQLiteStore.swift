@@ -65,7 +65,6 @@ public final class SQLiteStore: Sendable {
         try self.init(writer: writer, machine: .kernel)
     }
 
-    /// Opens a store on a machine whose clocks a test holds.
     package convenience init(path: String, machine: SQLiteMachine) throws(JobStoreError) {
         let file = SQLiteFile(path: Self.absolute(path))
         let isNew = try file.prepare(machine)
@@ -84,7 +83,6 @@ public final class SQLiteStore: Sendable {
         }
     }
 
-    /// Keeps the tables in a caller's database, on a machine whose clocks a test holds.
     package convenience init(writer: any DatabaseWriter, machine: SQLiteMachine) throws(JobStoreError) {
         let path = Self.absolute(writer.path)
         var info = stat()

@@ -8,7 +8,6 @@ internal import GRDB
 struct SQLiteTransaction {
     let db: Database
     let locks: WorkerLocks
-    /// The clocks at the beginning.
     let moment: StoreMoment
     let monotonic: Int64
     private var clock: StoreClock
@@ -87,7 +86,6 @@ struct SQLiteTransaction {
         return numbers
     }
 
-    /// Holds back all lanes of a lane's queue, scope and destination.
     func hold(_ lane: Int64, until end: StoreInstant) throws {
         try db.change(
             """
@@ -137,7 +135,6 @@ struct SQLiteTransaction {
 
     func job(_ id: DurableJobID) throws -> SQLiteJob? { try jobs("id = ?", id).first }
 
-    /// Returns the job of a claim that is still valid.
     func job(of ticket: JobTicket, by worker: Worker) throws -> SQLiteJob? {
         try jobs("id = ? AND worker = ? AND claim = ?", ticket.id, worker.id, ticket.claim).first
     }
@@ -148,7 +145,6 @@ struct SQLiteTransaction {
         return found
     }
 
-    /// Returns the last unfinished job with a unique key that holds it against others.
     func lastHolder(queue: Int64, kind: String, uniqueKey: String) throws -> SQLiteJob? {
         try jobs(
             """
@@ -343,7 +339,6 @@ struct SQLiteTransaction {
             .flatMap { $0.bootID != moment.bootID || locks.hasEnded(id.rawValue) ? nil : $0 }
     }
 
-    /// Adds a worker, whose byte is locked before others can see it.
     mutating func register(queue name: String, node: String) throws -> WorkerID {
         // A byte may be left over from a registration that was not committed.
         repeat { last.worker += 1 } while !locks.lock(last.worker)
@@ -357,7 +352,6 @@ struct SQLiteTransaction {
         try db.rows("SELECT \(Worker.columns) FROM main.reachable_workers") { try Worker(&$0) }
     }
 
-    /// Returns a worker's claims whose jobs' cancellation was requested.
     func cancelled(of worker: Worker) throws -> [JobTicket] {
         let sql = "SELECT id, claim FROM main.reachable_jobs WHERE worker = ? AND is_cancel_requested = 1"
         return try db.rows(sql, worker.id) { try JobTicket(id: $0.next(), claim: $0.next()) }

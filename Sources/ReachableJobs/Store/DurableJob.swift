@@ -242,9 +242,13 @@ extension JobQueue {
         case append(String)
 
         /// The key.
-        public var key: String {
+        public var key: String { parts.key }
+
+        var parts: (rule: String, key: String) {
             switch self {
-            case .keep(let key), .replace(let key), .append(let key): key
+            case .keep(let key): ("keep", key)
+            case .replace(let key): ("replace", key)
+            case .append(let key): ("append", key)
             }
         }
     }

@@ -22,14 +22,12 @@ package struct JobExplanation: Hashable, Sendable, Identifiable {
     /// The job with an empty payload: the answer is meant to be shown.
     package var job: DurableJob
     package var isPaused: Bool
-    /// The number of workers of the job's queue whose lease is valid.
     package var workers: Int
     /// The end of a server's order for the job's destination; `nil` if there is none in the future.
     package var holdUntil: StoreInstant?
     /// The first job that it waits for, of each key; empty unless the job is available.
     package var blockers: [Blocker]
     package var worker: WorkerID?
-    /// True if the attempt of the present claim has started.
     package var isStarted: Bool
     package var now: StoreInstant
 

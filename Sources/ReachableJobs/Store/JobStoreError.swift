@@ -73,7 +73,6 @@ extension JobStoreError {
         }
     }
 
-    /// The error of a call by a worker whose lease has ended.
     package static func unknown(_ worker: WorkerID) -> JobStoreError {
         JobStoreError(
             .unknownWorker, "worker \(worker.rawValue) is not registered, or its lease has ended",

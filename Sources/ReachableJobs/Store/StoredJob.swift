@@ -74,14 +74,12 @@ extension StoredJob {
         setState(.failed, at: moment)
     }
 
-    /// Ends its claim without a result.
     mutating func release(at moment: StoreMoment) -> FinishOutcome {
         let isCancelled = job.isCancelRequested
         setState(isCancelled ? .cancelled : .available, at: moment)
         return isCancelled ? .cancelled : .recorded
     }
 
-    /// Ends its claim with its worker.
     mutating func release(_ end: WorkerEnd, at moment: StoreMoment) {
         if isStarted && end != .unregistered {
             if end == .crashed { job.counters.crashes += 1 }
@@ -103,7 +101,6 @@ extension StoredJob {
         }
     }
 
-    /// Makes it available again after its end.
     mutating func retry(at moment: StoreMoment) {
         (job.counters, job.hasUnknownOutcome) = (.init(), false)
         (job.softDelay, job.avoidance, job.hardUntil, job.failureReason, job.finished) = (nil, nil, nil, nil, nil)

@@ -308,6 +308,7 @@ struct StoreHistory {
             time += step
             advance()
             try await subject.notice()
+            _ = oracle.extend(WorkerID(rawValue: 0))
             guard count > 1 else { continue }
             for worker in workers {
                 _ = try? await store.extend(worker.found)
