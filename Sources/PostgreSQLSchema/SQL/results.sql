@@ -38,9 +38,9 @@ END $$;
 
 -- Records results of attempts; for each: recorded, cancelled (as was requested while it ran) or refused (the claim is not valid).
 --
--- results: succeeded, failed, cancelled, again or givenBack. times: the ends of the attempts; null is now. softs, hards and destinations are
--- durations, the last one of an order to leave the destination alone. clock: the present on the worker's boot clock. An array may
--- be empty if it has nothing but nulls. is_repeat: the answer to an earlier call with these results was lost.
+-- results: succeeded, failed, cancelled, again or givenBack. times: the ends of the attempts; null is now. softs, hards and
+-- destinations are durations, the last one of an order to leave the destination alone. clock: the present on the worker's boot
+-- clock. An array may be empty if it has nothing but nulls. is_repeat: the answer to an earlier call with these was lost.
 CREATE OR REPLACE FUNCTION reachable_finish(
     worker_ bigint, jobs uuid[], claims bigint[], results text[], reasons text[], times bigint[], softs bigint[],
     are_network boolean[], hards bigint[], destinations bigint[], starteds bigint[], chargeds bigint[], network_failures_ bigint[],

@@ -148,26 +148,24 @@ extension PostgreSQLFailure {
     ]
 
     private var meaning: Meaning {
-        let known = sqlstate.flatMap { state in Self.meanings.first { $0.states.contains { state.hasPrefix($0) } } }
-        return known ?? {
-            switch kind {
-            case .server:
-                let statement = "a statement was refused with the code \(sqlstate ?? "") by"
-                return ([], .inputOutput, statement, "check the server's log; the change was not made")
-            case .lost:
-                let advice = "check the server and the network; the job store connects again by itself"
-                return ([], .unavailable, "lost the connection to", advice)
-            case .connect:
-                return ([], .unavailable, "cannot connect to", "check that the server runs and that this machine can reach it")
-            case .local:
-                return ([], .unavailable, "no connection to", "check the limits of open files, threads and memory of this process")
-            }
-        }()
+        switch kind {
+        case .server:
+            let statement = "a statement was refused with the code \(sqlstate ?? "") by"
+            return ([], .inputOutput, statement, "check the server's log; the change was not made")
+        case .lost:
+            let advice = "check the server and the network; the job store connects again by itself"
+            return ([], .unavailable, "lost the connection to", advice)
+        case .connect:
+            return ([], .unavailable, "cannot connect to", "check that the server runs and that this machine can reach it")
+        case .local:
+            return ([], .unavailable, "no connection to", "check the limits of open files, threads and memory of this process")
+        }
     }
 
     /// Returns the error of a store at `address`, as ``PostgreSQLConninfo/address`` writes it.
     func storeError(for address: String) -> JobStoreError {
-        let meaning = meaning
+        let known = sqlstate.flatMap { state in Self.meanings.first { $0.states.contains { state.hasPrefix($0) } } }
+        let meaning = known ?? meaning
         let text = meaning.statement.isEmpty ? message : "\(meaning.statement) PostgreSQL at \(address): \(message)"
         return JobStoreError(meaning.code, text, next: meaning.advice)
     }

@@ -86,8 +86,9 @@ public final class PostgreSQLStore: JobStore {
             .array(jobs.map(\.id)), .array(jobs.map(\.queue)), .array(jobs.map(\.kind)), .array(jobs.map(\.version)),
             .array(jobs.map(\.payload)), .array(jobs.map(\.scope)), .array(jobs.map(\.destination)),
             .array(jobs.map(\.priority.rawValue)), .array(jobs.map { $0.delay?.storable }),
-            .array(jobs.map { $0.timeLimit?.storable }), .array(jobs.map { $0.unique?.parts.rule }), .array(jobs.map { $0.unique?.key }),
-            .array(jobs.map(\.serialKey)), .array(jobs.map(\.continuesAfterFailure)), .array(jobs.map(\.isRepeatable)),
+            .array(jobs.map { $0.timeLimit?.storable }), .array(jobs.map { $0.unique?.parts.rule }),
+            .array(jobs.map { $0.unique?.key }), .array(jobs.map(\.serialKey)), .array(jobs.map(\.continuesAfterFailure)),
+            .array(jobs.map(\.isRepeatable)),
             .array(jobs.map { $0.idempotencyKey == $0.id.description ? nil : $0.idempotencyKey }),
             .array(jobs.map { StoredText.text(of: $0.traceContext) }), .value(limit),
         ]
@@ -296,8 +297,9 @@ public final class PostgreSQLStore: JobStore {
         }
     }
 
-    /// The server notifies (NOTIFY(7)) once for each transaction that lets a job run. A hint also comes each 5 s, and with each new
-    /// connection: notifications are lost with the connection.
+    /// Hints by NOTIFY(7), which the server sends once for each transaction that lets a job run.
+    ///
+    /// One also comes each 5 s, and with each new connection: notifications are lost with the connection.
     package func changes() -> AsyncStream<Void> {
         let stream = hints.stream(keeping: 1)
         let wasPolling = isPolling.withLock { isPolling in

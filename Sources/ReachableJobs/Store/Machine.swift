@@ -23,8 +23,8 @@ enum Machine {
         (try? Data(contentsOf: URL(filePath: path))).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The name of this machine in stores that several share: its identity (machine-id(5)) with the network namespace of the process
-    /// (network_namespaces(7)), for two namespaces of one machine have networks of their own.
+    /// The name of this machine in stores that several share: its identity (machine-id(5)) with the network namespace of the
+    /// process (network_namespaces(7)), for two namespaces of one machine have networks of their own.
     static let node: String = {
         let identity = text(of: "/etc/machine-id")?.filter(\.isHexDigit) ?? ""
         return (identity.isEmpty ? hostName ?? "" : identity) + "/" + namespace("net")
