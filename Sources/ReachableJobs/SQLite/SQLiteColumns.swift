@@ -145,7 +145,10 @@ extension Date: ColumnValue {
     var raw: Int64 { Int64(exactly: (timeIntervalSince1970 * 1e9).rounded()) ?? 0 }
 }
 
-extension DurableJobID: ColumnValue { typealias Raw = String }
+extension DurableJobID: ColumnValue {
+    init?(raw: String) { self.init(raw) }
+    var raw: String { description }
+}
 
 /// Unfinished jobs have numbers below 2; indexes name the numbers.
 extension DurableJob.State: ColumnValue {

@@ -148,7 +148,7 @@ public struct DurableJob: Hashable, Sendable, Identifiable {
 /// The identity of a durable job: 128 bits, the first 48 of which are the milliseconds since 1970 at its creation.
 ///
 /// Identities order nothing: ``DurableJob/position`` does. The text form has 32 hexadecimal digits.
-public struct DurableJobID: RawRepresentable, Hashable, Sendable, LosslessStringConvertible, Codable {
+public struct DurableJobID: Hashable, Sendable, LosslessStringConvertible, Codable {
     let high: UInt64
     let low: UInt64
 
@@ -195,11 +195,17 @@ public struct DurableJobID: RawRepresentable, Hashable, Sendable, LosslessString
         }
     }
 
-    /// Reads the text form, which is the coded one, too.
-    public init?(rawValue: String) { self.init(rawValue) }
+    /// Decodes the text form.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        guard let id = DurableJobID(try container.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "a job's id has 32 hexadecimal digits")
+        }
+        self = id
+    }
 
-    /// The text form.
-    public var rawValue: String { description }
+    /// Encodes the text form.
+    public func encode(to encoder: any Encoder) throws { try description.encode(to: encoder) }
 
     private static let digits = Array("0123456789abcdef".utf8)
 }
