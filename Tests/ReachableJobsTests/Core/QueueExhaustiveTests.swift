@@ -5,7 +5,7 @@ import Testing
 
 @testable import ReachableJobs
 
-/// Checks the promises in every state that two workers with three jobs can kindScope.
+/// Checks the promises in every state that two workers with three jobs can reach.
 ///
 /// Each setting bounds the disturbances of a run, and is complete: no state is left out. A debug build explores the small
 /// settings whole and the nearest states of the others, and prints how many it left out. Environment variables widen them; use

@@ -164,7 +164,7 @@ struct QueueFingerprint: Hashable {
             }
             left(worker.wakeAt)
             age(worker.edge)
-            write(worker.core)
+            write(worker.core, awaitsRoom: worker.awaitsRoom)
         }
 
         private mutating func collectTickets(of worker: QueueWorld.Worker) {
@@ -182,7 +182,7 @@ struct QueueFingerprint: Hashable {
             number(worker.tasks.count)
         }
 
-        private mutating func write(_ core: QueueCore) {
+        private mutating func write(_ core: QueueCore, awaitsRoom: Bool) {
             flags(
                 core.wantsClaim, core.mayHaveNewLanes, core.hasMore, core.wantsExpiry, core.open.isEmpty,
                 core.offset == nil, core.nextPrune <= BusTime(nanoseconds: world.now))
@@ -198,7 +198,7 @@ struct QueueFingerprint: Hashable {
                 ticket(wait.ticket)
                 age(wait.since, most: .seconds(1))
             }
-            flags(core.lacksRoom, core.heldLanes.isEmpty, core.backlogs.isEmpty)
+            flags(core.lacksRoom, core.heldLanes.isEmpty, core.backlogs.isEmpty, awaitsRoom)
             left(core.roomAt)
             left(core.stalled.values.max() ?? .past)
             tickets(core.leaving)

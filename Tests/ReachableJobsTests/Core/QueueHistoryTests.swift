@@ -74,9 +74,8 @@ import Testing
         for seed in part * count..<(part + 1) * count { _ = try run(seed: seed) }
     }
 
-    @Test func aSuspensionCancelsNoAttemptWhoseLeaseHolds() throws {
-        var world = QueueWorld(workers: 1, seed: 1)
-        try world.push()
+    /// Runs the first job's attempt at a worker.
+    private func startFirst(_ world: inout QueueWorld) throws {
         try world.begin(0)
         while world.workers[0].tasks.values.first?.stage != .running {
             try world.endBatch(of: 0)
@@ -84,6 +83,12 @@ import Testing
                 try world.step(ticket, of: 0, succeeds: true)
             }
         }
+    }
+
+    @Test func aSuspensionCancelsNoAttemptWhoseLeaseHolds() throws {
+        var world = QueueWorld(workers: 1, seed: 1)
+        try world.push()
+        try startFirst(&world)
         try world.suspend(for: 3600)
         #expect(world.workers[0].tasks.values.map(\.isCancelled) == [false])
         try world.endBatch(of: 0)
@@ -97,20 +102,32 @@ import Testing
         #expect(world.job(world.ids[0])?.counters.started == 2)
     }
 
-    /// A claim asked for nothing, because the worker was full; its answer comes when there is room.
+    /// A claim asked for nothing, because the worker was full; neither the bus nor the store tells of room that comes meanwhile.
     @Test func roomThatComesDuringAClaimIsUsed() throws {
         var world = QueueWorld(workers: 1, seed: 1)
         for _ in 0..<QueueWorld.window { try world.push() }
         try world.begin(0)
-        while world.workers[0].batch != nil {
-            try world.endBatch(of: 0)
-            for (ticket, task) in world.workers[0].tasks where task.stage == .waiting {
-                try world.step(ticket, of: 0, succeeds: true)
-            }
-        }
+        while world.workers[0].batch != nil { try world.endBatch(of: 0) }
         try world.push()
         #expect(world.workers[0].batch?.claim?.limit == 0)
-        for ticket in world.workers[0].tasks.keys { try world.step(ticket, of: 0, succeeds: true) }
+        for ticket in world.workers[0].tasks.keys { try world.failToDecode(ticket, of: 0) }
+        try world.endBatch(of: 0)
+        #expect(world.workers[0].batch?.claim?.limit == QueueWorld.window)
+    }
+
+    /// An attempt whose lease was lost keeps its place on the bus until it ends.
+    @Test func placeOfALostClaimIsUsedWhenItIsFree() throws {
+        var world = QueueWorld(workers: 1, seed: 1, places: 1)
+        for _ in 0..<2 { try world.push() }
+        try startFirst(&world)
+        try world.setStopped(true, of: 0)
+        try world.advance(by: 31)
+        try world.setStopped(false, of: 0)
+        while world.workers[0].batch != nil { try world.endBatch(of: 0) }
+        // A heartbeat that had no room to claim.
+        try world.advance(by: 10)
+        try world.endBatch(of: 0)
+        #expect(world.workers[0].core.leaving.count == 1 && world.workers[0].core.lacksRoom)
         try world.finish()
     }
 

@@ -46,6 +46,8 @@ struct QueueWorld {
         var edge: StoreInstant?
         var followed: Set<QueueCore.KindScope> = []
         var backlogs: Set<QueueCore.Gate> = []
+        /// True if the bus has not changed since it was last asked for room, and will tell of its next change.
+        var awaitsRoom = false
     }
 
     private(set) var store = MemoryStoreState()
@@ -75,6 +77,9 @@ struct QueueWorld {
     private(set) var cancelled: Set<DurableJobID> = []
     private var generator: SplitMix64
     private(set) var overlaps = 0
+    /// The effects that are left to carry out, with the numbers of their workers.
+    private var effects: [(QueueCore.Effect, Int)] = []
+    private var carriesOut = false
     /// The most attempts that run on the bus of each worker.
     let places: Int
 
@@ -249,6 +254,7 @@ struct QueueWorld {
         case .asking: break
         case .running:
             workers[number].tasks[ticket] = nil
+            try noteChangeOfBus(of: number)
             guard !task.isCancelled else { return try send(.withdrawn(ticket), to: number) }
             var counters = task.claimed.job.counters
             counters.started += 1
@@ -263,6 +269,12 @@ struct QueueWorld {
         }
     }
 
+    /// Ends a task whose job cannot be decoded: it does not reach the bus.
+    mutating func failToDecode(_ ticket: JobTicket, of number: Int) throws {
+        workers[number].tasks[ticket] = nil
+        try send(.undecodable(ticket), to: number)
+    }
+
     /// True if the bus of a worker can start one more attempt.
     func hasPlace(_ number: Int) -> Bool { workers[number].tasks.values.count { $0.stage != .waiting } < places }
 
@@ -271,6 +283,7 @@ struct QueueWorld {
         guard workers[number].isOpen != isOpen, !workers[number].isStopped else { return }
         workers[number].isOpen = isOpen
         if isOpen, !workers[number].followed.isEmpty { workers[number].edge = store.now }
+        if !workers[number].tasks.isEmpty { try noteChangeOfBus(of: number) }
         for kindScope in workers[number].followed { try send(.conditions(kindScope, isOpen: isOpen, isEdge: isOpen), to: number) }
     }
 
@@ -353,8 +366,30 @@ struct QueueWorld {
         guard !workers[number].isStopped, !workers[number].hasEnded else { return }
         let running = workers[number].tasks.values.count { $0.stage != .waiting }
         let room = Room(count: places == .max ? .max : places - running)
-        let effects = workers[number].core.handle(event, at: busTime) { lanes in (room, lanes.map { _ in Room() }) }
-        for effect in effects { try take(effect, number) }
+        var asksForRoom = false
+        let new = workers[number].core.handle(event, at: busTime) { lanes in
+            asksForRoom = true
+            return (room, lanes.map { _ in Room() })
+        }
+        if asksForRoom { workers[number].awaitsRoom = true }
+        effects += new.map { ($0, number) }
+        guard !carriesOut else { return }
+        carriesOut = true
+        defer { carriesOut = false }
+        while !effects.isEmpty {
+            let (effect, number) = effects.removeFirst()
+            try take(effect, number)
+        }
+    }
+
+    /// Sends ``QueueCore/Event/room`` as the bus does: once after each time that it was asked for room, at its next change.
+    ///
+    /// Its gates change when a job is submitted, when an attempt ends, and with the network of its jobs; not when a job leaves that
+    /// has not started.
+    private mutating func noteChangeOfBus(of number: Int) throws {
+        guard workers[number].awaitsRoom else { return }
+        workers[number].awaitsRoom = false
+        try send(.room, to: number)
     }
 
     private mutating func take(_ effect: QueueCore.Effect, _ number: Int) throws {
@@ -374,6 +409,7 @@ struct QueueWorld {
                 throw Broken(description: "a worker claims more jobs than its bus can start")
             }
             workers[number].tasks[claimed.ticket] = RunningTask(claimed: claimed)
+            try noteChangeOfBus(of: number)
         case .cancel(let ticket): workers[number].tasks[ticket]?.isCancelled = true
         case .permit(let ticket, let mayStart): try permit(ticket, mayStart, number)
         case .follow(let kindScope):
@@ -402,8 +438,9 @@ struct QueueWorld {
     private mutating func permit(_ ticket: JobTicket, _ mayStart: Bool, _ number: Int) throws {
         guard mayStart, let task = workers[number].tasks[ticket], !task.isCancelled else {
             // Its handler is not called.
-            if workers[number].tasks.removeValue(forKey: ticket) != nil { try send(.withdrawn(ticket), to: number) }
-            return
+            guard workers[number].tasks.removeValue(forKey: ticket) != nil else { return }
+            try noteChangeOfBus(of: number)
+            return try send(.withdrawn(ticket), to: number)
         }
         guard let job = job(ticket.id) else { throw Broken(description: "a job is lost") }
         if cancelled.contains(ticket.id) { throw Broken(description: "a cancelled job starts") }
