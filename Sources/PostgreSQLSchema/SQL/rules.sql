@@ -2,6 +2,9 @@
 --
 -- What each call needs is in PL/pgSQL: it keeps the plans of its statements, and SQL functions make them with each call.
 -- Programs call the functions that are SECURITY DEFINER: see rights.sql.
+--
+-- Classes of advisory locks: 1919246592 an installation, 1919246593 the order of pushes with a serial key, 1919246594 chains, and
+-- 1919246597 the numbers of lanes.
 
 -- The server's wall clock, in nanoseconds since 1970.
 CREATE OR REPLACE FUNCTION reachable_wall() RETURNS bigint LANGUAGE sql VOLATILE AS $$

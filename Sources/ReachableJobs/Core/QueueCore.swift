@@ -118,9 +118,9 @@ struct QueueCore: Sendable {
 
     private let window: Int
     /// The most claimed jobs that wait on the bus, as long as it does not start all of them at once.
-    private let readAhead: Int
+    private let firstWaitingLimit: Int
     /// The most claimed jobs that wait on the bus at present.
-    private(set) var ahead: Int
+    private(set) var waitingLimit: Int
     var endsWhenIdle = false
     /// The number of the present period in which the worker is idle; `nil` if it is not, or needs not end then.
     private(set) var idlePeriod: Int?
@@ -182,8 +182,8 @@ struct QueueCore: Sendable {
     /// The time for which no more of its gate's jobs are claimed then.
     private static let stallTime = Duration.seconds(1)
 
-    init(window: Int = 1000, readAhead: Int = 64, patience: Duration = .milliseconds(100)) {
-        (self.window, self.readAhead, ahead) = (max(1, window), max(1, readAhead), max(1, readAhead))
+    init(window: Int = 1000, firstWaitingLimit: Int = 64, patience: Duration = .milliseconds(100)) {
+        (self.window, self.firstWaitingLimit, waitingLimit) = (max(1, window), max(1, firstWaitingLimit), max(1, firstWaitingLimit))
         self.patience = patience
     }
 
@@ -264,7 +264,7 @@ struct QueueCore: Sendable {
         if phase == .waiting { waitingCount += 1 }
         job.phase = phase
         held[ticket.id] = job
-        if hasWaited, waitingCount * 2 <= ahead, hasMore { wantsClaim = true }
+        if hasWaited, waitingCount * 2 <= waitingLimit, hasMore { wantsClaim = true }
     }
 
     private mutating func remove(_ ticket: JobTicket) {
@@ -484,7 +484,7 @@ struct QueueCore: Sendable {
         var request = ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: lanes.last?.id ?? 0)
         stalled = stalled.filter { $0.value > now }
         (lacksRoom, roomAt) = (!stalled.isEmpty, stalled.values.min() ?? .never)
-        let most = isReserved ? 0 : min(window - held.count, ahead - waitingCount)
+        let most = isReserved ? 0 : min(window - held.count, waitingLimit - waitingCount)
         // While it ends it only reads the requests to cancel.
         let usable = drainEnd == nil && (most > 0 || mayHaveNewLanes) ? openLanes : []
         if !usable.isEmpty {
@@ -608,7 +608,7 @@ struct QueueCore: Sendable {
         undecodable = undecodable.filter { now < $0.value + .seconds(3600) }
         // Of lanes without room nothing is known.
         hasMore = claims.hasMore || lacksRoom
-        lookAhead(isFull: claims.hasMore && request.limit > 0 && claims.jobs.count >= request.limit)
+        setWaitingLimit(isFull: claims.hasMore && request.limit > 0 && claims.jobs.count >= request.limit)
         noteBacklogs(claims, of: request)
         for claimed in claims.jobs { take(ClaimedJob(claimed), at: claims.now, now) }
         // A request without room was only for new lanes; room that came meanwhile is seen here alone.
@@ -618,11 +618,11 @@ struct QueueCore: Sendable {
     /// Claims more at a time while the bus starts whatever is claimed: each claim has a cost of its own.
     ///
     /// Jobs that wait here are kept from other workers: when most still wait after a claim, it claims as few as at first.
-    private mutating func lookAhead(isFull: Bool) {
-        if !isFull || waitingCount * 4 > max(readAhead, waitedAtClaim) * 3 {
-            ahead = readAhead
+    private mutating func setWaitingLimit(isFull: Bool) {
+        if !isFull || waitingCount * 4 > max(firstWaitingLimit, waitedAtClaim) * 3 {
+            waitingLimit = firstWaitingLimit
         } else if waitingCount == 0 {
-            ahead = min(ahead * 2, readAhead * 8, window)
+            waitingLimit = min(waitingLimit * 2, firstWaitingLimit * 8, window)
         }
     }
 
@@ -686,7 +686,7 @@ struct QueueCore: Sendable {
             if job.phase == .lonely { outlook.lonely.insert(job.claimed.job.id) }
         }
         outlook.alone = held.values.first { Crashes.runsAlone($0.claimed.job.counters) }?.claimed.job.id
-        outlook.isFull = held.count >= window || waitingCount >= ahead || lacksRoom
+        outlook.isFull = held.count >= window || waitingCount >= waitingLimit || lacksRoom
         outlook.undecodable = Set(undecodable.keys)
         (outlook.began, outlook.edges) = (nodeTime(began), edges.mapValues(nodeTime))
         return outlook

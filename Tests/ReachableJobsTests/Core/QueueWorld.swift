@@ -94,7 +94,7 @@ struct QueueWorld {
 
     private static func core() -> QueueCore {
         // Times are whole seconds here.
-        var core = QueueCore(window: window, readAhead: window, patience: .seconds(1))
+        var core = QueueCore(window: window, firstWaitingLimit: window, patience: .seconds(1))
         core.register(QueueCore.Kind(versions: [1], limit: nil, maxAttempts: nil), name: "kind")
         return core
     }

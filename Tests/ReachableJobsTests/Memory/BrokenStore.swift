@@ -78,7 +78,6 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
             }
         },
         change(.lanes, "tells all lanes again") { (request: inout ClaimRequest) in request.lastKnownLane = 0 },
-        change(.lanes, "one lane for all versions") { (job: inout NewJob) in job.version = 1 },
         change(.closedLanes, "claims from all lanes") { (request: inout ClaimRequest) in
             request.lanes = (1...20).map { .init(lane: $0) }
         },
@@ -113,7 +112,6 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
         backoff(.hardDelays, "forgets the server's order") { soft, isNetwork, _ in
             .again(soft: soft, isNetwork: isNetwork, hard: nil)
         },
-        change(.destinationHolds, "holds nothing") { (result: inout AttemptResult) in result.holdsDestination = nil },
         change(.destinationHolds, "holds only the kind") { (job: inout NewJob) in
             if job.kind == "other" { job.destination = job.destination.map { $0 + " " } }
         },
@@ -254,9 +252,10 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
         replace(.unregistering, "takes it for a crash") { (worker: WorkerID, store) in store.crash(worker) },
         replace(.unregistering, "keeps the claims") { (_: WorkerID, _) in },
         claimed(.unregistering, "does not know the outcome of what was given back") { $0.hasUnknownOutcome = true },
+        claimed(.crashes, "counts no crash") { $0.counters.crashes = 0 },
         claimed(.crashes, "knows the outcome of a crashed attempt") { $0.hasUnknownOutcome = false },
+        claimed(.reboots, "takes it for a crash") { if $0.hasUnknownOutcome { $0.counters.crashes += 1 } },
         replace(.listedWorkers, "lists the workers of all queues") { (_: String?, store) in try await store.workers(of: nil) },
-        change(.listedWorkers, "the last one first") { (workers: inout [RegisteredWorker]) in workers.reverse() },
         warp(.listedWorkers, "lists workers whose lease has ended") { warped, store in
             let known = Mutex<[WorkerID: RegisteredWorker]>([:])
             warped.replace { (worker: WorkerID) in
@@ -274,9 +273,6 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
         change(.listedWorkers, "a node for all") { (worker: inout RegisteredWorker) in worker.node = "node" },
         change(.listedWorkers, "counts no claims") { (worker: inout RegisteredWorker) in worker.claims = 0 },
         change(.listedWorkers, "always heard a moment ago") { (worker: inout RegisteredWorker) in worker.sinceHeartbeat = .zero },
-        change(.listedWorkers, "hears the registration only") { (worker: inout RegisteredWorker) in
-            worker.sinceHeartbeat = max(worker.sinceHeartbeat, .seconds(20))
-        },
     ]
 
     /// Changes the jobs of claims.
@@ -311,9 +307,6 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
         change(.searches, "does not know where to begin") { (filter: inout JobFilter) in filter.after = nil },
         change(.searches, "newest first") { (jobs: inout [DurableJob]) in jobs.reverse() },
         change(.counts, "one destination for all") { (count: inout JobCount) in count.destination = nil },
-        warp(.hints, "gives no hint") { warped, _ in
-            warped.change { (stream: inout AsyncStream<Void>) in stream = AsyncStream { _ in } }
-        },
         warp(.hints, "one stream for all") { warped, _ in
             let streams = Mutex(0)
             warped.change { (stream: inout AsyncStream<Void>) in
@@ -371,11 +364,6 @@ struct BrokenStore: Sendable, CustomTestStringConvertible {
             }
         },
         change(.explanations, "leaves out unknown jobs") { (all: inout [JobExplanation?]) in all.removeAll { $0 == nil } },
-        change(.explanations, "by position") { (all: inout [JobExplanation?]) in
-            all.sort { ($0?.job.position ?? 0) < ($1?.job.position ?? 0) }
-        },
-        change(.explanations, "forgets the delays") { (explanation: inout JobExplanation) in explanation.job.softDelay = nil },
-        change(.explainedBlockers, "names no job") { (explanation: inout JobExplanation) in explanation.blockers = [] },
         change(.explainedBlockers, "says that all wait") { (explanation: inout JobExplanation) in
             for index in explanation.blockers.indices { explanation.blockers[index].state = .available }
         },

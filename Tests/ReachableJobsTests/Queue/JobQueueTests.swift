@@ -61,6 +61,35 @@ import Testing
         }
     }
 
+    @Test func aFailingStoreIsReportedOnceAndResultsAreKept() async throws {
+        try await TestWorld.gated { world in
+            let log = Log()
+            let isBroken = Mutex(true)
+            var failing = WarpedStore(world.store)
+            failing.replace { (end: ([AttemptResult], WorkerID)) -> [FinishOutcome] in
+                if isBroken.withLock(\.self) { throw JobStoreError(.diskFull, "no space is left", next: "free some space") }
+                return try await world.store.finish(end.0, by: end.1)
+            }
+            let queue = world.queue(log, on: failing)
+            let events = queue.events
+            try await world.running(queue) {
+                try await queue.push(Send("a"))
+                await world.clock.advance(by: .seconds(2))
+                #expect(try await queue.states == [.running])
+                isBroken.withLock { $0 = false }
+                await world.clock.advance(by: .seconds(30))
+            }
+            #expect(try await queue.states == [.succeeded])
+            #expect(log.all == ["a 1"])
+            var seen: [String] = []
+            for await event in events {
+                if case .storeFailed(let error) = event.kind { seen.append(error?.code.rawValue ?? "works") }
+                if case .succeeded = event.kind { seen.append("succeeded") }
+            }
+            #expect(seen == ["diskFull", "succeeded", "works"])
+        }
+    }
+
     @Test func aFailureBacksOffAndIsStored() async throws {
         let fails: TestWorld.Handler = { _, _, attempt in if attempt.number < 3 { throw Trouble() } }
         try await TestWorld.withQueue(handler: fails) { world, queue, log in

@@ -96,19 +96,6 @@ struct SmallDisk {
     func remount(_ flags: Int = 0, _ options: String? = nil) throws {
         try #require(mount("tmpfs", path, nil, UInt(MS_REMOUNT | flags), options) == 0)
     }
-
-    /// Writes a file until no space is left.
-    func fill() throws {
-        let descriptor = open(path + "/filler", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
-        try #require(descriptor >= 0)
-        defer { close(descriptor) }
-        let block = [UInt8](repeating: 0, count: 4096)
-        while write(descriptor, block, block.count) > 0 {}
-        #expect(errno == ENOSPC)
-    }
-
-    /// Deletes the file of ``fill()``.
-    func clear() throws { try FileManager.default.removeItem(atPath: path + "/filler") }
 }
 
 /// A python process: a stranger that uses the same files.

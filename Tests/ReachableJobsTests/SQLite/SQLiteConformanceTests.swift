@@ -44,18 +44,21 @@ struct SQLiteConformanceTests {
 extension StoreHistory.Subject {
     /// A store in the directory of a bench.
     init(_ store: SQLiteStore, _ bench: SQLiteBench) {
-        // The heartbeat of a worker that is not there frees the jobs of those whose lease has ended.
-        let notice: @Sendable () async -> Void = { _ = try? await store.extend(WorkerID(rawValue: 0)) }
         self.init(
-            store: store, passTime: { bench.machine.pass($0) }, notice: notice,
+            store: store, passTime: { bench.machine.pass($0) }, notice: { await store.notice() },
             crash: { worker in
                 store.abandon(worker)
-                await notice()
+                await store.notice()
             },
             reboot: {
                 bench.machine.endBoot()
-                await notice()
+                await store.notice()
             })
     }
+}
+
+extension JobStore {
+    /// Lets a store on SQLite free the jobs of workers that have ended, as each heartbeat does: that of a worker that is not there.
+    func notice() async { _ = try? await extend(WorkerID(rawValue: 0)) }
 }
 #endif

@@ -11,6 +11,8 @@ struct StoreHistory {
     /// A store, and the means to act on its surroundings.
     struct Subject: Sendable {
         var store: any JobStore
+        /// The number of heartbeats in a long time.
+        var heartbeats = 60
         var passTime: @Sendable (Duration) async throws -> Void
         /// Lets the store notice what time has ended.
         var notice: @Sendable () async throws -> Void
@@ -59,7 +61,7 @@ struct StoreHistory {
     }
 
     /// Makes random calls; returns the first difference.
-    private mutating func run(_ count: Int) async throws -> String? {
+    mutating func run(_ count: Int) async throws -> String? {
         for _ in 0..<count {
             if let flaw = try await step() { return flaw }
             oracle.hint = false
@@ -176,7 +178,7 @@ struct StoreHistory {
     private mutating func newJob() -> NewJob {
         var job = NewJob(
             queue: chance(85) ? "q" : "other", kind: pick(["k", "k", "l"]), version: pick([1, 1, 1, 2]),
-            payload: Data("\(pushed.count)".utf8))
+            payload: Data("\(pushed.count)".utf8) + Data(count: chance(10) ? Int.random(in: 0...9000, using: &generator) : 0))
         job.id = DurableJobID(milliseconds: 1, using: &generator)
         job.idempotencyKey = job.id.description
         job.destination = pick([nil, "x", "y"])
@@ -190,7 +192,7 @@ struct StoreHistory {
     }
 
     private mutating func claim() async throws -> String? {
-        guard let worker = workers.randomElement(using: &generator) else { return nil }
+        guard let worker = workers.randomElement(using: &generator) else { return try await register() }
         // The lanes that the worker's queue has now, in both.
         let all = ClaimRequest(worker: worker.found, limit: 0, lanes: [], lastKnownLane: 0)
         var mirrored = all
@@ -301,7 +303,8 @@ struct StoreHistory {
 
     private mutating func pass() async throws -> String? {
         // Long spans with heartbeats, for bulk jobs; short ones without, for leases.
-        let (step, count) = chance(30) ? (Duration.seconds(29), 60) : (chance(50) ? .milliseconds(700) : duration(), 1)
+        let count = chance(30) ? subject.heartbeats : 1
+        let step: Duration = count > 1 ? .seconds(29) : chance(50) ? .milliseconds(700) : duration()
         calls.append("pass \(step) \(count) times")
         for _ in 0..<count {
             try await subject.passTime(step)
@@ -336,13 +339,18 @@ struct StoreHistory {
             if choice < 3 { try await subject.crash(worker.found) } else { try await store.unregister(worker.found) }
             oracle.end(worker.wanted, choice < 3 ? .crashed : .unregistered)
         } else {
-            // One name of a node begins with the other.
-            let (queue, node) = (chance(80) ? "q" : "other", chance(70) ? "n" : "n 2")
-            let id = try await store.register(queue: queue, node: node)
-            if workers.contains(where: { $0.found == id }) { return "\(id) was given twice" }
-            workers.append((id, oracle.register(queue: queue, node: node)))
+            return try await register()
         }
         forgetEnded()
+        return nil
+    }
+
+    private mutating func register() async throws -> String? {
+        // One name of a node begins with the other.
+        let (queue, node) = (chance(80) ? "q" : "other", chance(70) ? "n" : "n 2")
+        let id = try await store.register(queue: queue, node: node)
+        if workers.contains(where: { $0.found == id }) { return "\(id) was given twice" }
+        workers.append((id, oracle.register(queue: queue, node: node)))
         return nil
     }
 

@@ -1,4 +1,3 @@
-import ReachabilityTesting
 import ReachableJobs
 
 /// A store between a caller and another store: a test changes values that pass it, and takes calls over.
@@ -11,12 +10,14 @@ struct WarpedStore: JobStore {
         var body: @Sendable (Argument) async throws -> Answer
     }
 
-    /// The errors of all calls, in their order.
-    let failures = Rendezvous<[JobStoreError.Code]>([])
-    private let store: any JobStore
+    /// Called with the name of each method that returns or throws.
+    var onReturn: @Sendable (_ method: String) async throws -> Void = { _ in }
+    private let current: @Sendable () -> any JobStore
+    private var store: any JobStore { current() }
     private var warps: [any Sendable] = []
 
-    init(_ store: any JobStore) { self.store = store }
+    /// Wraps a store, which may be another one in each call.
+    init(_ store: @escaping @autoclosure @Sendable () -> any JobStore) { current = store }
 
     /// Changes all arguments and answers of a type, also in arrays.
     mutating func change<Value>(_ body: @escaping @Sendable (inout Value) -> Void) {
@@ -43,15 +44,19 @@ struct WarpedStore: JobStore {
     }
 
     private func call<Argument, Answer: Sendable>(
-        _ argument: Argument, _ body: (Argument) async throws -> Answer
+        _ argument: Argument, _ method: String = #function, _ body: (Argument) async throws -> Answer
     ) async throws(JobStoreError) -> Answer {
-        do {
+        func answer() async throws -> Answer {
             for case let call as Call<Argument, Answer> in warps { return try await call.body(argument) }
             return changed(try await body(argument))
+        }
+        do {
+            let result: Result<Answer, any Error>
+            do { result = .success(try await answer()) } catch { result = .failure(error) }
+            try await onReturn(method)
+            return try result.get()
         } catch {
-            let error = error as? JobStoreError ?? JobStoreError(.unavailable, "\(error)", next: "look at the test")
-            failures.change { $0.append(error.code) }
-            throw error
+            throw error as? JobStoreError ?? JobStoreError(.unavailable, "\(error)", next: "look at the test")
         }
     }
 

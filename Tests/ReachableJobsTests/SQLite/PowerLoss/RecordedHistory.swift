@@ -4,8 +4,10 @@ import GRDB
 import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
+import Synchronization
+import Testing
 
-/// Random calls of a store whose writes are recorded, with the jobs after each call.
+/// A ``StoreHistory`` on a store whose writes are recorded, with the jobs after each change.
 struct RecordedHistory {
     enum Owner: CaseIterable, Sendable {
         case ownFile
@@ -15,67 +17,32 @@ struct RecordedHistory {
         case callersQueue
     }
 
-    /// The end of a call.
+    /// The end of a call that has changed jobs.
     struct Moment: Sendable {
         var call: String
         /// The number of recorded operations when the call returned.
         var end: Int
-        /// True if the call made changes, and promises that they survive a power failure.
+        /// True if the call promises that its changes survive a power failure.
         var isDurable: Bool
         var jobs: [DurableJob]
     }
 
     let owner: Owner
-    let machine = TestMachine()
-    private(set) var moments = [Moment(call: "nothing", end: 0, isDurable: false, jobs: [])]
-    private(set) var operations: [DiskRecording.Operation] = []
-
-    private let directory: TemporaryDirectory
-    private let recording: DiskRecording
-    private var generator: SeededGenerator
-    private var store: SQLiteStore?
-    private var writer: (any DatabaseWriter)?
-    private var worker: WorkerID?
-    private var claimed: [Claims.Claimed] = []
-    private var pushed: [NewJob] = []
+    let machine: TestMachine
+    let moments: [Moment]
+    let operations: [DiskRecording.Operation]
 
     /// The name of the database in its directory.
     static let file = "jobs.db"
 
     /// Records a number of steps.
     init(_ owner: Owner, steps: Int, seed: UInt64) async throws {
-        self.owner = owner
-        generator = SeededGenerator(seed: seed)
-        directory = try TemporaryDirectory(in: TemporaryDirectory.memory)
-        recording = try DiskRecording(directory.path)
-        try await open()
-        for _ in 0..<steps { try await step() }
-        operations = recording.operations
-        (store, writer) = (nil, nil)
-    }
-
-    private var path: String { directory.path + "/" + Self.file }
-
-    // MARK: Opening
-
-    private mutating func open() async throws {
-        if owner == .ownFile {
-            store = try SQLiteStore(path: path, machine: machine.machine)
-        } else {
-            // Checkpoints in the middle of everything.
-            let writer = try Self.writer(owner, path) { try $0.execute(sql: "PRAGMA wal_autocheckpoint = 12") }
-            if owner == .callersQueue {
-                let mode = ["DELETE", "TRUNCATE", "PERSIST"].randomElement(using: &generator) ?? "DELETE"
-                try await writer.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = \(mode)") }
-            }
-            store = try SQLiteStore(writer: writer, machine: machine.machine)
-            if Bool.random(using: &generator) {
-                let level = owner == .callersPool ? "FULL" : "EXTRA"
-                try await writer.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = \(level)") }
-            }
-            self.writer = writer
-        }
-        try await note("open", isDurable: false)
+        let recorder = try Recorder(owner, seed)
+        try await recorder.open()
+        var history = StoreHistory(seed: seed, recorder.subject)
+        if let flaw = try await history.run(steps) { Issue.record("seed \(seed): \(flaw)") }
+        (self.owner, machine, operations) = (owner, recorder.machine, recorder.recording.operations)
+        moments = recorder.close()
     }
 
     /// Opens a caller's database.
@@ -87,152 +54,149 @@ struct RecordedHistory {
         if owner == .callersPool { return try DatabasePool(path: path, configuration: configuration) }
         return try DatabaseQueue(path: path, configuration: configuration)
     }
+}
 
-    private mutating func reopen() async throws {
-        guard let writer else { return try await checkpoint() }
-        (store, worker, claimed) = (nil, nil, [])
-        self.writer = nil
+/// The store of a history, which notes the jobs after each change.
+private final class Recorder: Sendable {
+    private struct State {
+        var moments = [RecordedHistory.Moment(call: "nothing", end: 0, isDurable: false, jobs: [])]
+        var store: SQLiteStore?
+        var writer: (any DatabaseWriter)?
+        var generator: SeededGenerator
+        /// True during a call that only gives jobs back, which may be lost.
+        var givesBack = false
+    }
+
+    let machine = TestMachine()
+    let recording: DiskRecording
+    private let owner: RecordedHistory.Owner
+    private let directory: TemporaryDirectory
+    private let state: Mutex<State>
+
+    init(_ owner: RecordedHistory.Owner, _ seed: UInt64) throws {
+        self.owner = owner
+        directory = try TemporaryDirectory(in: TemporaryDirectory.memory)
+        recording = try DiskRecording(directory.path)
+        state = Mutex(State(generator: SeededGenerator(seed: seed)))
+    }
+
+    private var path: String { directory.path + "/" + RecordedHistory.file }
+
+    private var store: SQLiteStore {
+        guard let store = state.withLock({ $0.store }) else { preconditionFailure("no call comes while the store is closed") }
+        return store
+    }
+
+    private func pick<Value: Sendable>(_ values: [Value]) -> Value {
+        state.withLock { values[Int.random(in: 0..<values.count, using: &$0.generator)] }
+    }
+
+    // MARK: - Opening
+
+    func open() async throws {
+        let store: SQLiteStore
+        var writer: (any DatabaseWriter)?
+        if owner == .ownFile {
+            store = try SQLiteStore(path: path, machine: machine.machine)
+        } else {
+            // Checkpoints in the middle of everything.
+            let own = try RecordedHistory.writer(owner, path) { try $0.execute(sql: "PRAGMA wal_autocheckpoint = 12") }
+            if owner == .callersQueue {
+                let mode = pick(["DELETE", "TRUNCATE", "PERSIST"])
+                try await own.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = \(mode)") }
+            }
+            store = try SQLiteStore(writer: own, machine: machine.machine)
+            if pick([true, false]) {
+                try await own.writeWithoutTransaction { [level] in try $0.execute(sql: "PRAGMA synchronous = \(level)") }
+            }
+            writer = own
+        }
+        state.withLock { [writer] in ($0.store, $0.writer) = (store, writer) }
+        try await note("open")
+    }
+
+    /// Closes the store; returns the moments of the history.
+    func close() -> [RecordedHistory.Moment] {
+        state.withLock { state in
+            state.store = nil
+            return state.moments
+        }
+    }
+
+    private func reopen() async throws {
+        guard let writer = state.withLock({ $0.writer }) else { return try await checkpoint() }
+        _ = close()
         try writer.close()
         try await open()
     }
 
     /// Copies the log to the database, as a process does that opens it for a moment.
-    private mutating func checkpoint() async throws {
+    private func checkpoint() async throws {
         guard owner != .callersQueue else { return }
-        let mode = ["PASSIVE", "FULL", "RESTART", "TRUNCATE"].randomElement(using: &generator) ?? "FULL"
         let other = try DatabaseQueue(path: path)
+        let mode = pick(["PASSIVE", "FULL", "RESTART", "TRUNCATE"])
         try await other.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(\(mode))") }
         try other.close()
-        try await note("checkpoint \(mode)", isDurable: false)
     }
 
-    // MARK: Steps
+    // MARK: - Calls
 
-    private mutating func note(_ call: String, isDurable: Bool) async throws {
-        let end = recording.count
-        guard let store else { return }
-        let jobs = try await store.find(JobFilter())
-        // SQLite writes and synchronizes nothing for a call that changes nothing, and such a call acknowledges nothing.
-        moments.append(Moment(call: call, end: end, isDurable: isDurable && jobs != moments.last?.jobs, jobs: jobs))
-    }
+    private static let reading = ["find(_:)", "explain(_:)", "workers(of:)", "count(queue:)"]
+    /// The calls whose changes survive a power failure.
+    private static let durable = ["push(_:limit:)", "finish(_:by:)", "cancel(_:)", "retry(_:limit:)", "endBackoff(_:)"]
 
-    private mutating func step() async throws {
-        guard let store else { return }
-        machine.pass(.milliseconds(Int.random(in: 0...9000, using: &generator)))
-        let worker = try await validWorker(store)
-        switch Int.random(in: 0..<100, using: &generator) {
-        case ..<34: try await push(store)
-        case ..<54: try await claim(store, worker)
-        case ..<78: try await finish(store, worker)
-        case ..<82: try await giveBack(store, worker)
-        case ..<87: try await cancel(store)
-        case ..<90: try await retry(store)
-        case ..<94:
-            _ = try await store.prune(Retention(succeeded: .seconds(20), failed: .seconds(20)), limit: 5)
-            try await note("prune", isDurable: false)
-        case ..<97: try await checkpoint()
-        default: try await reopen()
-        }
-    }
-
-    /// Extends the worker's lease, or adds a worker.
-    private mutating func validWorker(_ store: SQLiteStore) async throws -> WorkerID {
-        if let worker {
-            _ = try await store.extend(worker)
-            try await note("extend", isDurable: false)
-            return worker
-        }
-        let new = try await store.register()
-        worker = new
-        try await note("register", isDurable: false)
-        return new
-    }
-
-    private mutating func push(_ store: SQLiteStore) async throws {
-        var jobs: [NewJob] = []
-        for _ in 0..<Int.random(in: 1...3, using: &generator) {
-            let size = Int.random(in: 0...1, using: &generator) * Int.random(in: 0...9000, using: &generator)
-            var job = NewJob.named("\(pushed.count + jobs.count) " + String(repeating: "x", count: size))
-            switch Int.random(in: 0..<8, using: &generator) {
-            case 0: job.serialKey = "serial"
-            case 1: job.unique = .replace("unique")
-            case 2: job.unique = .append("unique")
-            case 3: job.destination = "server \(Int.random(in: 0..<3, using: &generator))"
-            case 4: job.priority = .bulk
-            case 5: job.isRepeatable = false
-            default: break
-            }
-            jobs.append(job)
-        }
-        pushed += jobs
-        if let writer, try await writer.writeWithoutTransaction({ try Int.fetchOne($0, sql: "PRAGMA synchronous") ?? 0 }) == level {
-            let batch = jobs
-            try await writer.write { db in _ = try store.push(batch, in: db) }
-            try await note("push in a transaction", isDurable: true)
-        } else {
-            _ = try await store.push(jobs, limit: nil)
-            try await note("push", isDurable: true)
+    private func note(_ call: String) async throws {
+        let (end, jobs) = (recording.count, try await store.find(JobFilter()))
+        state.withLock { state in
+            defer { state.givesBack = false }
+            let changed = Set(jobs).subtracting(state.moments.last?.jobs ?? [])
+            // SQLite writes and synchronizes nothing for a call that changes nothing, and such a call acknowledges nothing.
+            let isNews = jobs != state.moments.last?.jobs
+            guard isNews || state.moments.count == 1 else { return }
+            // An attempt that must not be repeated must not come again after a power failure.
+            let isOnlyStart = call == "start(_:by:)" && changed.contains { !$0.isRepeatable }
+            let isDurable = isNews && (isOnlyStart || Self.durable.contains(call) && !state.givesBack)
+            state.moments.append(.init(call: call, end: end, isDurable: isDurable, jobs: jobs))
         }
     }
 
     /// The value of `synchronous` with which a caller's transactions survive a power failure.
     private var level: Int { owner == .callersQueue ? 3 : 2 }
 
-    private mutating func claim(_ store: SQLiteStore, _ worker: WorkerID) async throws {
-        // The first look frees the jobs of a worker that has ended.
-        _ = try await store.claim(ClaimRequest(worker: worker, limit: 0, lanes: [], lastKnownLane: 0))
-        try await note("look", isDurable: false)
-        let jobs = try await store.claim(worker, Int.random(in: 1...4, using: &generator)).jobs
-        try await note("claim", isDurable: false)
-        for isRepeatable in [true, false] {
-            let tickets = jobs.filter { $0.job.isRepeatable == isRepeatable }.map(\.ticket)
-            if tickets.isEmpty { continue }
-            _ = try await store.start(tickets, by: worker)
-            // A second attempt of those that are not must not come after a power failure.
-            try await note("start", isDurable: !isRepeatable)
+    /// Pushes, if possible in a transaction of the caller's.
+    private func push(_ jobs: [NewJob], limit: Int?) async throws -> [PushReceipt] {
+        let store = store
+        guard let writer = state.withLock({ $0.writer }),
+            try await writer.writeWithoutTransaction({ try Int.fetchOne($0, sql: "PRAGMA synchronous") }) == level
+        else { return try await store.push(jobs, limit: limit) }
+        return try await writer.write { db in try store.push(jobs, limit: limit, in: db) }
+    }
+
+    var subject: StoreHistory.Subject {
+        var noted = WarpedStore(self.store)
+        noted.replace { (push: ([NewJob], Int?)) in try await self.push(push.0, limit: push.1) }
+        noted.replace { (end: ([AttemptResult], WorkerID)) -> [FinishOutcome] in
+            self.state.withLock { $0.givesBack = end.0.allSatisfy { $0.outcome == .givenBack } }
+            return try await self.store.finish(end.0, by: end.1)
         }
-        claimed += jobs
-    }
-
-    private mutating func finish(_ store: SQLiteStore, _ worker: WorkerID) async throws {
-        let count = min(claimed.count, Int.random(in: 1...2, using: &generator))
-        guard count > 0 else { return }
-        var results: [AttemptResult] = []
-        for job in claimed[..<count] {
-            var counters = job.job.counters
-            (counters.started, counters.charged) = (counters.started + 1, counters.charged + 1)
-            let outcome: AttemptResult.Outcome =
-                switch Int.random(in: 0..<6, using: &generator) {
-                case 0: .failed(reason: "attempts")
-                case 1: .again(soft: .seconds(4), isNetwork: true, hard: nil)
-                case 2: .again(soft: .seconds(4), isNetwork: false, hard: .seconds(6))
-                default: .succeeded
-                }
-            results.append(AttemptResult(job.ticket, outcome, counters: counters, error: "trouble"))
-        }
-        claimed.removeFirst(count)
-        _ = try await store.finish(results, by: worker)
-        try await note("finish", isDurable: true)
-    }
-
-    private mutating func giveBack(_ store: SQLiteStore, _ worker: WorkerID) async throws {
-        guard let job = claimed.popLast() else { return }
-        _ = try await store.finish([.givenBack(job.ticket)], by: worker)
-        try await note("give back", isDurable: false)
-    }
-
-    private mutating func cancel(_ store: SQLiteStore) async throws {
-        guard let job = pushed.suffix(12).randomElement(using: &generator) else { return }
-        _ = try await store.cancel([job.id])
-        try await note("cancel", isDurable: true)
-    }
-
-    private mutating func retry(_ store: SQLiteStore) async throws {
-        // A retried job with a key holds back a later one that runs: then the claim after the power failure is another one.
-        let job = pushed.suffix(20).filter { $0.serialKey == nil && $0.unique == nil }.randomElement(using: &generator)
-        guard let job else { return }
-        _ = try await store.retry([job.id], limit: nil)
-        try await note("retry", isDurable: true)
+        noted.onReturn = { if !Self.reading.contains($0) { try await self.note($0) } }
+        let store = noted
+        return StoreHistory.Subject(
+            store: store, heartbeats: 3,
+            passTime: { duration in
+                self.machine.pass(duration)
+                if self.pick([true, false]) { try await self.checkpoint() }
+            },
+            notice: { await store.notice() },
+            crash: { worker in
+                self.store.abandon(worker)
+                await store.notice()
+            },
+            reboot: {
+                self.machine.endBoot()
+                try await self.reopen()
+                await store.notice()
+            })
     }
 }
 #endif

@@ -5,7 +5,7 @@ import Testing
 @testable import ReachableJobs
 
 /// The sizes of a worker's claims from a queue that always has more jobs.
-struct QueueReadAheadTests {
+struct QueueClaimSizeTests {
     /// A worker, the jobs of the store, and those that wait on its bus.
     private struct Worker {
         var core = QueueCore()
@@ -91,7 +91,7 @@ struct QueueReadAheadTests {
         var worker = Worker()
         try worker.run(batches: 40, starting: .max)
         #expect(worker.claimed.first == 64)
-        #expect(worker.core.ahead == 512)
+        #expect(worker.core.waitingLimit == 512)
         #expect(worker.claimed.suffix(10).allSatisfy { $0 > 128 }, "\(worker.claimed)")
     }
 
@@ -102,14 +102,14 @@ struct QueueReadAheadTests {
         let before = worker.claimed.count
         for _ in 0..<20 { try worker.run(batches: 1, starting: max(1, worker.waiting.count / 2)) }
         #expect(worker.claimed.count > before)
-        #expect(worker.core.ahead == 512)
+        #expect(worker.core.waitingLimit == 512)
     }
 
     @Test func claimsAreSmallAgainWhenTheBusHoldsJobsBack() throws {
         var worker = Worker()
         try worker.run(batches: 40, starting: .max)
         for _ in 0..<600 { try worker.run(batches: 1, starting: 1) }
-        #expect(worker.core.ahead == 64)
+        #expect(worker.core.waitingLimit == 64)
         #expect(worker.waiting.count <= 64)
     }
 
@@ -129,6 +129,6 @@ struct QueueReadAheadTests {
             }
         }
         #expect(running >= 700)
-        #expect(worker.core.ahead == 64)
+        #expect(worker.core.waitingLimit == 64)
     }
 }
