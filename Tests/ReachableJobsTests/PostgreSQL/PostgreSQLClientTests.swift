@@ -7,7 +7,7 @@ import Testing
 @testable import ReachableJobs
 
 /// Other clients and other users of the database.
-@Suite(.enabled(if: hasPostgreSQL, "run them with Scripts/postgresql"), .timeLimit(.minutes(5)))
+@Suite(.enabled(if: hasPostgreSQL, "run them with Scripts/postgresql"), .timeLimit(.minutes(20)))
 struct PostgreSQLClientTests {
     private let bench: PostgreSQLStoreBench
     private let store: PostgreSQLStore
