@@ -117,18 +117,24 @@ import Testing
 
     /// An attempt whose lease was lost keeps its place on the bus until it ends.
     @Test func placeOfALostClaimIsUsedWhenItIsFree() throws {
-        var world = QueueWorld(workers: 1, seed: 1, places: 1)
+        var world = QueueWorld(workers: 2, seed: 1, places: 1)
         for _ in 0..<2 { try world.push() }
         try startFirst(&world)
         try world.setStopped(true, of: 0)
         try world.advance(by: 31)
+        // A worker without a network finds the end of the lease.
+        try world.setOpen(false, of: 1)
+        try world.begin(1)
+        while world.workers[1].batch != nil { try world.endBatch(of: 1) }
         try world.setStopped(false, of: 0)
         while world.workers[0].batch != nil { try world.endBatch(of: 0) }
         // A heartbeat that had no room to claim.
         try world.advance(by: 10)
         try world.endBatch(of: 0)
-        #expect(world.workers[0].core.leaving.count == 1 && world.workers[0].core.lacksRoom)
-        try world.finish()
+        let leaving = try #require(world.workers[0].core.leaving.first)
+        #expect(world.workers[0].core.lacksRoom)
+        try world.step(leaving, of: 0, succeeds: true)
+        #expect(world.workers[0].batch?.claim?.limit == 1)
     }
 
     /// Overlaps, crashes and refusals do occur: the histories are not all harmless.
