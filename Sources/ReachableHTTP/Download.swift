@@ -13,6 +13,8 @@ final class Download: Sendable {
 
     private struct State {
         var partial = PartialDownload()
+        /// The last response whose body was kept.
+        var response: (any Sendable)?
         var handle: FileHandle?
         var isHandedOver = false
     }
@@ -50,6 +52,12 @@ final class Download: Sendable {
     /// Remembers what has arrived, for the next attempt.
     func keep(_ partial: PartialDownload) { state.withLock { $0.partial = partial } }
 
+    /// The last response whose body was kept: that of a download which a later one completes without a body.
+    var response: (any Sendable)? {
+        get { state.withLock(\.response) }
+        set { state.withLock { $0.response = newValue } }
+    }
+
     func append(_ data: some DataProtocol) throws { try opened().write(contentsOf: data) }
 
     func clear() throws { try opened().truncate(atOffset: 0) }
@@ -73,12 +81,13 @@ final class Download: Sendable {
 extension RepeatableRequest {
     /// Asks for the missing part of a download, if the request and the options allow it.
     mutating func resume(_ partial: inout PartialDownload, _ options: HTTPRequestRetryOptions<Self>) {
-        let isAllowed = options.resumesDownloads && methodName == "GET" && header("Range") == nil
+        let hasOwnRange = header("Range") != nil
+        let isAllowed = options.resumesDownloads && methodName == "GET" && !hasOwnRange
         // Positions in an encoded body mean nothing to the server.
         if isAllowed, !options.acceptsEncodedDownloads, header("Accept-Encoding") == nil {
             setHeader("Accept-Encoding", "identity")
         }
-        for header in partial.resume(isAllowed: isAllowed) { setHeader(header.name, header.value) }
+        for header in partial.resume(isAllowed: isAllowed, hasOwnRange: hasOwnRange) { setHeader(header.name, header.value) }
     }
 }
 
@@ -92,10 +101,17 @@ extension Download {
         defer { close() }
         var receiver = Receiver(download: self, partial: try open())
         defer { keep(receiver.partial) }
-        var request = request
-        request.resume(&receiver.partial, options)
-        let companion = TaskSession.companion(of: session, for: &request, mayRepeat: options.idempotency == .assured)
-        return try await companion.run(&receiver, for: session) { [request] in $0.dataTask(with: request) }
+        while true {
+            let received = receiver.partial.received
+            var request = request
+            request.resume(&receiver.partial, options)
+            let companion = TaskSession.companion(of: session, for: &request, mayRepeat: options.idempotency == .assured)
+            do {
+                return try await companion.run(&receiver, for: session) { [request] in $0.dataTask(with: request) }
+            } catch where receiver.isShort && receiver.partial.received > received {
+                // The server limits the length of parts.
+            }
+        }
     }
 
     /// A receiver that writes the body to the file.
@@ -105,6 +121,8 @@ extension Download {
         /// `nil` before a response: Foundation reports some redirects without a target only at their end.
         private var body: PartialDownload.Body?
         private var errorBody = Data()
+        /// `true` if the last response ended in good order before the whole was there.
+        private(set) var isShort = false
 
         init(download: Download, partial: PartialDownload) { (self.download, self.partial) = (download, partial) }
 
@@ -113,10 +131,15 @@ extension Download {
             let body = partial.begin(
                 status: response?.statusCode ?? 0, header: { response?.value(forHTTPHeaderField: $0) },
                 length: length < 0 ? nil : length)
-            (errorBody, self.body) = (Data(), body)
+            (errorBody, self.body, isShort) = (Data(), body, false)
             switch body {
-            case .append, .errorResponse: break
-            case .restart: try write { try $0.clear() }
+            case .errorResponse: break
+            case .append: download.response = response
+            case .restart:
+                download.response = response
+                try write { try $0.clear() }
+            case .complete:
+                return (download.response as? HTTPURLResponse ?? response).map { .value(download.location, $0) }
             case .mismatch: throw URLError(.badServerResponse)
             }
             return nil
@@ -126,6 +149,11 @@ extension Download {
             if body == .errorResponse {
                 errorBody += data.prefix(Download.errorBodyLimit - errorBody.count)
             } else {
+                // More than was announced: nothing that came with it can be believed.
+                guard partial.accepts(data.count) else {
+                    partial.discard()
+                    throw URLError(.badServerResponse)
+                }
                 try write { try $0.append(data) }
                 partial.receive(data.count)
             }
@@ -135,8 +163,8 @@ extension Download {
         mutating func end(_ response: HTTPURLResponse?) throws -> HTTPExchange<URL, HTTPStatusError> {
             guard let response else { throw URLError(.badServerResponse) }
             if body == .errorResponse || body == nil { return .errorResponse(HTTPStatusError(response: response, data: errorBody)) }
-            // A complete response with less than the requested range: the next attempt asks for the rest.
-            guard partial.isComplete else { throw URLError(.networkConnectionLost) }
+            isShort = !partial.isComplete
+            if isShort { throw URLError(.networkConnectionLost) }
             return .value(download.location, response)
         }
 

@@ -93,6 +93,22 @@ import Testing
         }
     }
 
+    @Test(arguments: DownloadScene.allCases) func wrongPartsAreNeverJoined(scene: DownloadScene) async throws {
+        try await Exchange.run { scene.reply(to: $0) } _: { exchange in
+            let data = try await download(exchange).0
+            #expect(Array(data) == scene.file)
+        }
+    }
+
+    @Test(arguments: WholeScene.allCases) func wholeIsProven(scene: WholeScene) async throws {
+        try await Exchange.run { scene.reply(to: $0) } _: { exchange in
+            let (data, response) = try await download(exchange)
+            #expect(Array(data) == scene.file && response.statusCode < 300)
+            let attempts = exchange.server.requests.map(\.firstByte)
+            #expect(attempts.count == (scene == .limitedParts ? 5 : scene == .lostLastChunk ? 2 : 6), "\(attempts)")
+        }
+    }
+
     @Test func errorStatusIsReturnedOrThrown() async throws {
         try await Exchange.run { _ in
             .respond(404, [:], "not here")

@@ -117,8 +117,8 @@ extension HTTPClient {
     /// Downloads to a file, and tries again until that succeeds; continues after the bytes of earlier attempts if the server allows
     /// it.
     ///
-    /// An attempt asks for the rest only under the same conditions as `URLSession.download(for:retrying:on:options:)`. The download
-    /// starts again if the server sends the whole or an answer that does not fit. The request has `Accept-Encoding: identity`
+    /// An attempt asks for the rest only under the same conditions as `URLSession.download(for:retrying:on:options:)`, and joins
+    /// parts by the same rules. The request has `Accept-Encoding: identity`
     /// unless it sets another encoding.
     ///
     /// - Parameters:
@@ -126,7 +126,7 @@ extension HTTPClient {
     ///   - policy: The rules for repeating and giving up.
     ///   - bus: The bus on which the request waits for the network and its turn.
     ///   - options: The handling of statuses, the changes to each attempt, and the job's place on the bus.
-    /// - Returns: A file, which the caller has to move or remove, and the last attempt's response without its body: its status is
+    /// - Returns: A file, which the caller has to move or remove, and the last response that had a part of it, without its body: its status is
     ///   206 if the download was resumed. With an error status the file has the first mebibyte of the response's body.
     /// - Throws: The same errors as ``AsyncHTTPClient/HTTPClient/execute(_:retrying:on:options:upTo:)``, and leaves no file.
     ///   `URLError` if the last response does not fit the earlier ones. `CocoaError` at once if the file cannot be written.
@@ -253,9 +253,21 @@ extension Download {
         defer { close() }
         var partial = try await NIOThreadPool.singleton.runIfActive { [self] in try open() }
         defer { keep(partial) }
-        var request = request
-        request.resume(&partial, options)
-        var response = try await client.execute(request, deadline: .distantFuture)
+        while true {
+            let received = partial.received
+            var request = request
+            request.resume(&partial, options)
+            let response = try await client.execute(request, deadline: .distantFuture)
+            if let end = try await receive(response, &partial) { return end }
+            // The server limits the length of parts.
+            guard partial.received > received else { throw HTTPClientError.remoteConnectionClosed }
+        }
+    }
+
+    /// Receives a response; returns `nil` if it ended in good order before the whole was there.
+    private func receive(
+        _ response: HTTPClientResponse, _ partial: inout PartialDownload
+    ) async throws -> HTTPExchange<URL, HTTPClientStatusError>? {
         let body = partial.begin(
             status: Int(response.status.code), header: { response.headers.first(name: $0) },
             length: response.headers.first(name: "Content-Length").flatMap { Int64($0) })
@@ -263,17 +275,23 @@ extension Download {
         case .errorResponse:
             return .errorResponse(try await HTTPClientStatusError(reading: response, upTo: Self.errorBodyLimit))
         case .mismatch: throw URLError(.badServerResponse)
+        case .complete: return .value(location, self.response as? HTTPClientResponse ?? response)
         case .restart: try await write(&partial) { try $0.clear() }
         case .append: break
         }
+        var head = response
+        head.body = .init()
+        self.response = head
         for try await part in response.body {
+            // More than was announced: nothing that came with it can be believed.
+            guard partial.accepts(part.readableBytes) else {
+                partial.discard()
+                throw URLError(.badServerResponse)
+            }
             try await write(&partial) { try $0.append(Array(part.readableBytesView)) }
             partial.receive(part.readableBytes)
         }
-        // A complete response with less than the requested range: the next attempt asks for the rest.
-        guard partial.isComplete else { throw HTTPClientError.remoteConnectionClosed }
-        response.body = .init()
-        return .value(location, response)
+        return partial.isComplete ? .value(location, head) : nil
     }
 
     /// Writes on a thread that may block.

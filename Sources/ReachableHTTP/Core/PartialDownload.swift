@@ -1,8 +1,11 @@
 /// The bytes that have arrived of a download, and the rule that decides whether the next attempt may continue after them.
 ///
-/// A part may be joined to earlier bytes only if both are of the same representation, byte for byte. A strong validator shows
-/// that: an entity tag or, without a tag, a date of last modification so long before the response that the representation cannot
-/// have changed twice within that second (RFC 9110, sections 8.8 and 13.1.5).
+/// A part may be joined to earlier bytes only if both are of the same representation, byte for byte. A strong validator that both
+/// responses have shows that: an entity tag or, without a tag, a date of last modification so long before the response that the
+/// representation cannot have changed twice within that second (RFC 9110, sections 8.8 and 13.1.5).
+///
+/// The whole is there if the size that the server named has arrived, or if a response to a request for the whole has ended in good
+/// order without naming one.
 package struct PartialDownload: Hashable, Sendable {
     /// The role of a response's body.
     package enum Body: Hashable, Sendable {
@@ -10,6 +13,8 @@ package struct PartialDownload: Hashable, Sendable {
         case append
         /// The whole: earlier bytes are void.
         case restart
+        /// None: the earlier bytes are the whole.
+        case complete
         /// An error's explanation: earlier bytes stay.
         case errorResponse
         /// A part that does not fit: earlier bytes are void, and so is this response.
@@ -22,8 +27,14 @@ package struct PartialDownload: Hashable, Sendable {
     package private(set) var total: Int64?
     /// The server's name of the representation; `nil` if nothing can be joined to it.
     package private(set) var validator: String?
-    /// `true` if the running attempt asked for the rest only.
-    private var isResuming = false
+    /// The part that the running attempt asked for, or that its response has.
+    private enum Part: Hashable {
+        case whole, rest
+        /// A range that the caller has set.
+        case own
+    }
+
+    private var part = Part.whole
     /// The position behind the last byte that the running response may have; `nil` if unknown.
     private var end: Int64?
 
@@ -37,13 +48,15 @@ package struct PartialDownload: Hashable, Sendable {
 
     /// Returns the headers of the next request: none if it has to start at the first byte.
     ///
-    /// - Parameter isAllowed: `true` if the request may be for a part.
-    package mutating func resume(isAllowed: Bool = true) -> [(name: String, value: String)] {
-        guard isAllowed, received > 0, let validator else {
-            isResuming = false
+    /// - Parameters:
+    ///   - isAllowed: `true` if the request may be for a part.
+    ///   - hasOwnRange: `true` if the caller asks for a range.
+    package mutating func resume(isAllowed: Bool = true, hasOwnRange: Bool = false) -> [(name: String, value: String)] {
+        guard isAllowed, !hasOwnRange, received > 0, let validator else {
+            part = hasOwnRange ? .own : .whole
             return []
         }
-        isResuming = true
+        part = .rest
         return [("Range", "bytes=\(received)-"), ("If-Range", validator)]
     }
 
@@ -55,16 +68,18 @@ package struct PartialDownload: Hashable, Sendable {
     ///   - length: The length of its body; `nil` if unknown.
     package mutating func begin(status: Int, header: (String) -> String?, length: Int64?) -> Body {
         switch status {
-        case 206 where isResuming: return join(header)
-        case 416 where isResuming:
-            // The whole is shorter than the part: it has changed, though the server did not notice.
-            discard()
-            return .mismatch
+        case 206 where part == .rest: return join(header)
+        case 416 where part == .rest: return endAtSize(header)
         case 200...299:
+            let isOwn = part == .own
             discard()
-            // Without a range of ours, a part is the whole of the caller's own range.
-            total = Self.isIdentity(header) ? length : nil
-            validator = status == 200 ? Self.validator(header) : nil
+            // A part that nobody asked for, or that calls itself the whole.
+            let range = header("Content-Range")
+            guard isOwn || status != 206 && range.map({ ContentRange($0)?.isWhole ?? false }) ?? true else { return .mismatch }
+            // The chunks show the end (RFC 9112, section 6.3), and an encoded body has another length.
+            let isExact = Self.isIdentity(header) && header("Transfer-Encoding") == nil
+            total = isExact ? length : nil
+            validator = status == 200 && !isOwn ? Self.validator(header) : nil
             end = total
             return .restart
         default: return .errorResponse
@@ -80,17 +95,15 @@ package struct PartialDownload: Hashable, Sendable {
         received = isOver ? .max : sum
     }
 
-    /// `true` if a response that ended without an error completes the download: a part may be shorter than requested.
-    package var isComplete: Bool { !isResuming || total.map { received == $0 } ?? true }
+    /// `true` if a response that ended in good order completes the download: a part may be shorter than requested.
+    package var isComplete: Bool { total.map { received == $0 } ?? (part != .rest) }
 
     /// Forgets all that has arrived.
     package mutating func discard() { self = PartialDownload() }
 
     private mutating func join(_ header: (String) -> String?) -> Body {
-        let tag = header("ETag")
         guard let range = header("Content-Range").flatMap({ ContentRange($0) }), range.first == received,
-            total == nil || range.total == nil || range.total == total, Self.isIdentity(header),
-            tag == nil || tag == validator || validator?.hasPrefix("\"") != true
+            total == nil || range.total == nil || range.total == total, Self.isIdentity(header), header(validatingHeader) == validator
         else {
             discard()
             return .mismatch
@@ -99,6 +112,23 @@ package struct PartialDownload: Hashable, Sendable {
         end = range.last + 1
         return .append
     }
+
+    /// Handles the answer that there is nothing behind the bytes that have arrived: they are the whole if it names their number.
+    ///
+    /// Otherwise it has changed, though the server did not notice.
+    private mutating func endAtSize(_ header: (String) -> String?) -> Body {
+        guard let size = header("Content-Range").flatMap(ContentRange.size), size == received, total == nil || total == size,
+            header(validatingHeader).map({ $0 == validator }) ?? true
+        else {
+            discard()
+            return .mismatch
+        }
+        total = size
+        return .complete
+    }
+
+    /// The header that has the validator.
+    private var validatingHeader: String { validator?.hasPrefix("\"") == true ? "ETag" : "Last-Modified" }
 
     private static func validator(_ header: (String) -> String?) -> String? {
         // An encoded body arrives decoded: positions in it mean nothing to the server.
@@ -126,6 +156,16 @@ private struct ContentRange {
     var last: Int64
     /// The size of the whole; `nil` if the server does not know it.
     var total: Int64?
+
+    /// `true` if it has all bytes.
+    var isWhole: Bool { first == 0 && total == last + 1 }
+
+    /// Reads the size from `bytes */10`; `nil` if the text is another.
+    static func size(_ text: String) -> Int64? {
+        let words = text.split(separator: " ", omittingEmptySubsequences: true)
+        guard words.count == 2, words[0].lowercased() == "bytes", words[1].hasPrefix("*/") else { return nil }
+        return number(words[1].dropFirst(2))
+    }
 
     /// Reads `bytes 5-9/10` or `bytes 5-9/*`; `nil` if the text is neither.
     init?(_ text: String) {

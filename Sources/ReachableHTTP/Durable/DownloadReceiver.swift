@@ -12,6 +12,8 @@ struct DownloadReceiver: TaskReceiver {
     /// `nil` before a response: Foundation reports some redirects without a target only at their end.
     private var body: PartialDownload.Body?
     private var errorBody = Data()
+    /// `true` if the last response ended in good order before the whole was there.
+    private(set) var isShort = false
 
     /// - Parameters:
     ///   - file: The file, with what has arrived.
@@ -32,7 +34,7 @@ struct DownloadReceiver: TaskReceiver {
     }
 
     mutating func receive(_ response: HTTPURLResponse?) throws -> Result? {
-        (errorBody, body) = (Data(), nil)
+        (errorBody, body, isShort) = (Data(), nil, false)
         // Others of 2xx have no file, or not the one of the URL (RFC 9110, section 15.3).
         guard let response, [200, 203, 206].contains(response.statusCode) || response.statusCode >= 300 else {
             body = .errorResponse
@@ -49,12 +51,13 @@ struct DownloadReceiver: TaskReceiver {
             try expect(partial.total)
             try file.join(total: partial.total)
         case .restart:
-            // A part that was not asked for.
-            guard response.statusCode != 206 else { return try reject() }
             try expect(partial.total)
             try file.begin(
                 validator: partial.validator, total: partial.total, status: response.statusCode,
                 headers: HTTPStatusError(response: response, data: Data()).headers)
+        case .complete:
+            try expect(partial.total)
+            return .value((), response)
         case .mismatch: return try reject()
         }
         return nil
@@ -80,10 +83,8 @@ struct DownloadReceiver: TaskReceiver {
         guard let body, body != .errorResponse else {
             return .errorResponse(HTTPStatusError(response: response, data: errorBody))
         }
-        // Less than was announced: the next attempt asks for the rest.
-        guard partial.isComplete, partial.total.map({ $0 == partial.received }) ?? true else {
-            throw URLError(.networkConnectionLost)
-        }
+        isShort = !partial.isComplete
+        if isShort { throw URLError(.networkConnectionLost) }
         return .value((), response)
     }
 

@@ -106,14 +106,21 @@ public struct DurableDownload: JobParameters, Hashable {
         let (session, length) = (exchange.options.session, length)
         let onWrite = exchange.options.onWrite
         try await exchange.perform(head, attempt) { request in
-            var request = request
             var receiver = DownloadReceiver(file, length: length) { count in
                 attempt.attempt.reportProgress()
                 onWrite?(count)
             }
-            request.resume(&receiver.partial, HTTPRetryOptions())
-            let companion = TaskSession.companion(of: session, for: &request, mayRepeat: true)
-            return try await companion.run(&receiver, for: session) { [request] in $0.dataTask(with: request) }
+            while true {
+                let received = receiver.partial.received
+                var request = request
+                request.resume(&receiver.partial, HTTPRetryOptions())
+                let companion = TaskSession.companion(of: session, for: &request, mayRepeat: true)
+                do {
+                    return try await companion.run(&receiver, for: session) { [request] in $0.dataTask(with: request) }
+                } catch where receiver.isShort && receiver.partial.received > received {
+                    // The server limits the length of parts.
+                }
+            }
         }
     }
 

@@ -61,15 +61,55 @@ import Testing
     ])
     func mismatchedPartDiscardsBytes(headers: [String: String]) {
         var partial = resumed()
+        let headers = headers.merging(["ETag": "\"a\""]) { given, _ in given }
         #expect(partial.begin(status: 206, header: { headers[$0] }, length: 50) == .mismatch)
         #expect(partial == PartialDownload() && partial.resume().isEmpty)
+    }
+
+    @Test(arguments: [nil, "W/\"a\""]) func partWithoutItsTagIsNotJoined(tag: String?) {
+        var partial = resumed()
+        let headers = ["Content-Range": "bytes 50-99/100", "ETag": tag]
+        #expect(partial.begin(status: 206, header: { headers[$0] ?? nil }, length: 50) == .mismatch)
+    }
+
+    /// If-Range was ignored.
+    @Test(arguments: [nil, "Sun, 06 Nov 1994 08:48:38 GMT"]) func anotherDateIsNotJoined(date: String?) {
+        var partial = broken(["Last-Modified": "Sun, 06 Nov 1994 08:48:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:37 GMT"])
+        #expect(!partial.resume().isEmpty)
+        let headers = ["Content-Range": "bytes 50-99/100", "Last-Modified": date]
+        #expect(partial.begin(status: 206, header: { headers[$0] ?? nil }, length: 50) == .mismatch)
+    }
+
+    @Test(arguments: ["bytes 0-49/100", "bytes 50-99/100", "bytes 0-99/*", "bytes */100", "all"])
+    func partIsNoWhole(range: String) {
+        var partial = PartialDownload()
+        for status in [200, 206] {
+            #expect(partial.resume().isEmpty)
+            #expect(partial.begin(status: status, header: { $0 == "Content-Range" ? range : nil }, length: 50) == .mismatch)
+        }
+        #expect(partial.begin(status: 200, header: { $0 == "Content-Range" ? "bytes 0-99/100" : nil }, length: 100) == .restart)
+    }
+
+    @Test func sizeThatHasArrivedCompletes() {
+        var partial = resumed()
+        #expect(partial.begin(status: 416, header: { $0 == "Content-Range" ? "bytes */50" : nil }, length: 0) == .mismatch)
+        partial = PartialDownload()
+        #expect(partial.begin(status: 200, header: { $0 == "ETag" ? "\"a\"" : nil }, length: nil) == .restart)
+        partial.receive(50)
+        var other = partial
+        #expect(!partial.resume().isEmpty && !other.resume().isEmpty)
+        let answer = ["Content-Range": "bytes */50", "ETag": "\"b\""]
+        #expect(other.begin(status: 416, header: { answer[$0] }, length: 0) == .mismatch, "it is another file")
+        #expect(partial.begin(status: 416, header: { $0 == "Content-Range" ? answer[$0] : nil }, length: 0) == .complete)
+        #expect(partial.isComplete && partial.total == 50)
     }
 
     @Test func wholeResponseDiscardsBytes() {
         var partial = resumed()
         #expect(partial.begin(status: 200, header: { $0 == "ETag" ? "\"b\"" : nil }, length: 10) == .restart)
-        #expect(partial.received == 0 && partial.total == 10 && partial.isComplete, "the connection shows its end")
+        #expect(partial.received == 0 && partial.total == 10 && !partial.isComplete)
         partial.receive(5)
+        #expect(partial.accepts(5) && !partial.accepts(6))
         #expect(partial.resume().map(\.value) == ["bytes=5-", "\"b\""])
     }
 
@@ -85,11 +125,11 @@ import Testing
 
     @Test func callersOwnRangeIsWhole() {
         var partial = PartialDownload()
-        #expect(partial.resume(isAllowed: false).isEmpty)
+        #expect(partial.resume(hasOwnRange: true).isEmpty)
         let headers = ["Content-Range": "bytes 50-99/100", "ETag": "\"a\""]
         #expect(partial.begin(status: 206, header: { headers[$0] }, length: 50) == .restart)
         partial.receive(20)
-        #expect(partial.resume(isAllowed: false).isEmpty && partial.resume().isEmpty)
+        #expect(partial.resume(hasOwnRange: true).isEmpty && partial.resume().isEmpty)
     }
 
     @Test func unknownSizeIsLearnedFromPart() {
@@ -97,7 +137,8 @@ import Testing
         #expect(partial.begin(status: 200, header: { $0 == "ETag" ? "\"a\"" : nil }, length: nil) == .restart)
         partial.receive(50)
         #expect(!partial.resume().isEmpty)
-        #expect(partial.begin(status: 206, header: { $0 == "Content-Range" ? "bytes 50-59/100" : nil }, length: 10) == .append)
+        let part = ["ETag": "\"a\"", "Content-Range": "bytes 50-59/100"]
+        #expect(partial.begin(status: 206, header: { part[$0] }, length: 10) == .append)
         partial.receive(10)
         #expect(!partial.isComplete && partial.total == 100)
     }

@@ -198,15 +198,19 @@ import Testing
         }
     }
 
-    @Test func partThatWasNotAskedForIsRejected() async throws {
-        try await DurableTrial.run { request in
-            request.number == 1
-                ? .respond(206, ["ETag": "\"a\"", "Content-Range": "bytes 0-9/100000"], body: Array(Self.body[..<10]))
-                : .respond(200, Self.tagged, body: Self.body)
-        } _: { trial in
-            let state = try await trial.end(of: try Self.download(trial)).state
+    @Test(arguments: DownloadScene.allCases) func wrongPartsAreNeverJoined(scene: DownloadScene) async throws {
+        try await DurableTrial.run { scene.reply(to: $0) } _: { trial in
+            let state = try await trial.end(of: try Self.download(trial, sha256: nil)).state
             #expect(state == .succeeded)
-            #expect(try Self.contents(trial) == Self.body && trial.server.requests.count == 2)
+            #expect(try Self.contents(trial) == scene.file)
+        }
+    }
+
+    @Test(arguments: WholeScene.allCases) func wholeIsProven(scene: WholeScene) async throws {
+        try await DurableTrial.run { scene.reply(to: $0) } _: { trial in
+            let state = try await trial.end(of: try Self.download(trial, sha256: nil)).state
+            #expect(state == .succeeded)
+            #expect(try Self.contents(trial) == scene.file)
         }
     }
 
