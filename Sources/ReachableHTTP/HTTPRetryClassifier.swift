@@ -31,9 +31,19 @@ public struct HTTPRetryClassifier: Sendable {
     public static let longestRetryAfter = Duration.seconds(86_400)
 
     /// The default: retries transient failures of requests that may be repeated, and obeys `Retry-After` up to one day.
+    ///
+    /// | Status | Repeated | With `Retry-After` |
+    /// |---|---|---|
+    /// | 429 | any method | an overload: all jobs to the destination wait |
+    /// | 421, 425 | any method | the job waits |
+    /// | 503 | if it may be received twice | an overload |
+    /// | 403 | with `Retry-After`, if it may be received twice | an overload |
+    /// | 408, 500, 502, 504 | if it may be received twice | the job waits |
+    /// | others | no | ignored |
     public static let standard = HTTPRetryClassifier()
 
     private let decide: @Sendable (HTTPFailure) -> HTTPRetryDecision
+    private var maximumRetryAfter = longestRetryAfter
 
     /// Creates a classifier from a function.
     ///
@@ -43,7 +53,8 @@ public struct HTTPRetryClassifier: Sendable {
     /// Creates a classifier from sets; it leaves other statuses and error codes undecided.
     ///
     /// A request that was never sent, or that the server did not carry out (421, 425, 429), is repeated whatever its method is.
-    /// A request that may have been received is repeated only if its method is listed or if it is idempotent otherwise.
+    /// A request that may have been received is repeated only if its method is listed or if it is idempotent otherwise. A 403 with
+    /// `Retry-After` is treated as a 429.
     ///
     /// - Parameters:
     ///   - methods: The methods of requests that may be received twice; case-sensitive.
@@ -56,7 +67,7 @@ public struct HTTPRetryClassifier: Sendable {
     ) {
         decide = { failure in
             let isListed =
-                failure.status.map(statuses.contains) ?? failure.errorCode.map(errorCodes.contains) ?? false
+                failure.status.map { statuses.contains(failure.isRateLimit ? 429 : $0) } ?? failure.errorCode.map(errorCodes.contains) ?? false
             guard isListed else { return .undecided }
             let isSafe = failure.isIdempotent || methods.contains(failure.method) || !failure.mayHaveBeenReceived
             guard isSafe else { return .undecided }
@@ -64,6 +75,7 @@ public struct HTTPRetryClassifier: Sendable {
             let delay = failure.retryAfter(maximum: maximumRetryAfter)
             return .retryAs(.overload(retryAfter: delay))
         }
+        self.maximumRetryAfter = maximumRetryAfter
     }
 
     /// Returns a classifier that consults another one where this one is undecided.
@@ -81,7 +93,10 @@ public struct HTTPRetryClassifier: Sendable {
     func report(on failure: HTTPFailure) -> FailureReport {
         switch decision(for: failure) {
         // A request that may be repeated is not to blame.
-        case .retry: FailureReport(failure.evidence == .classified(.request) ? .classified(.server) : failure.evidence)
+        case .retry:
+            FailureReport(
+                failure.evidence == .classified(.request) ? .classified(.server) : failure.evidence,
+                retryAfter: failure.retryAfter(maximum: maximumRetryAfter))
         case .retryAs(let fault): FailureReport(.classified(fault))
         case .retryAsSystemError(let number): FailureReport(systemError: number)
         case .doNotRetry, .undecided: FailureReport(failure.evidence, mayRetry: false)

@@ -4,7 +4,7 @@ internal import Glibc
 public enum RetryAfter {
     /// Returns the delay that a server orders, or `nil` if the value is neither a number of seconds nor a date.
     ///
-    /// Dates may have any of HTTP's three forms. A date in the past is no delay. A number that does not fit is treated as the
+    /// Of several values, which clients join with commas, the longest delay counts. Dates may have any of HTTP's three forms. A date in the past is no delay. A number that does not fit is treated as the
     /// maximum. Safe to call from any thread.
     ///
     /// - Parameters:
@@ -17,13 +17,32 @@ public enum RetryAfter {
         if !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
             return Int64(text).map { min(.seconds($0), maximum) } ?? maximum
         }
-        guard let date = HTTPDate.seconds(text, now: now.components.seconds) else { return nil }
+        guard let date = HTTPDate.seconds(text, now: now.components.seconds) else {
+            return longest(of: text, now: now, maximum: maximum)
+        }
         // Whole seconds first: the clock may show any time, and durations overflow.
         let (seconds, isOver) = date.subtractingReportingOverflow(now.components.seconds)
         if isOver { return now < .zero ? maximum : .zero }
         return min(
             max(.zero, .seconds(seconds) - Duration(secondsComponent: 0, attosecondsComponent: now.components.attoseconds)), maximum
         )
+    }
+
+    /// Reads several values. A date may have a comma, too.
+    private static func longest(of text: String, now: Duration, maximum: Duration) -> Duration? {
+        var parts = text.split(separator: ",", omittingEmptySubsequences: false)[...]
+        guard parts.count > 1 else { return nil }
+        var longest: Duration?
+        while let first = parts.popFirst() {
+            let date = parts.first.map { "\(first),\($0)" }
+            // One that has a comma more is no date: this ends.
+            let value = delay(String(first), now: now, maximum: maximum)
+            if let value { longest = max(longest ?? value, value) }
+            guard value == nil, let date, HTTPDate.seconds(trimmed(date), now: now.components.seconds) != nil else { continue }
+            parts.removeFirst()
+            if let value = delay(date, now: now, maximum: maximum) { longest = max(longest ?? value, value) }
+        }
+        return longest
     }
 
     private static func trimmed(_ value: String) -> String {

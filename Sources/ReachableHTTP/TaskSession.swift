@@ -30,8 +30,10 @@ extension TaskReceiver {
 final class TaskSession: Sendable {
     private let session: URLSession
     private let dispatcher = TaskDispatcher()
+    /// The headers of the configuration, which Foundation would also send to other servers after a redirect.
+    private let headers: [String: String]
 
-    /// Creates a session with a configuration, but without its cache; it opens nothing before its first task.
+    /// Creates a session with a configuration, but without its cache and headers; it opens nothing before its first task.
     ///
     /// With a cache, Foundation stops the program if a task is cancelled right after its start: `URLSessionTask.cancel` waits for
     /// the lookup in the cache, too (`_getProtocol`), and fails the task after that, even if it has ended meanwhile. The only loss
@@ -40,6 +42,10 @@ final class TaskSession: Sendable {
         // `copy` returns an object of the same class.
         let own = configuration.copy() as? URLSessionConfiguration ?? .ephemeral
         own.urlCache = nil
+        headers = (own.httpAdditionalHeaders ?? [:]).reduce(into: [:]) { headers, header in
+            if let name = header.key as? String { headers[name] = "\(header.value)" }
+        }
+        own.httpAdditionalHeaders = nil
         session = URLSession(configuration: own, delegate: dispatcher, delegateQueue: nil)
     }
 
@@ -105,7 +111,9 @@ extension TaskSession {
             && !HTTPRetryClassifier.idempotentMethods.contains(request.methodName)
         if isSingle { request.setHeader("Connection", "close") }
         if let body = request.httpBody, !body.isEmpty { request.attach(UploadStream(.data(body))) }
-        return companion(of: original, usesFreshConnections: isSingle)
+        let session = companion(of: original, usesFreshConnections: isSingle)
+        for (name, value) in session.headers where request.header(name) == nil { request.setHeader(name, value) }
+        return session
     }
 
     /// Returns the session that runs the tasks of another one, with the same configuration but no cache.
@@ -203,8 +211,9 @@ private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
 
     // MARK: - Redirects and challenges
 
-    func redirect(_ response: HTTPURLResponse, to request: URLRequest, _ follow: @escaping @Sendable (URLRequest?) -> Void) {
+    func redirect(_ response: HTTPURLResponse, to target: URLRequest, _ follow: @escaping @Sendable (URLRequest?) -> Void) {
         if pass({ $0.redirect(response) }) { return }
+        let request = target.url?.origin == response.url?.origin ? target : target.withoutCredentials
         let hasDelegate = callDelegate { [self] delegate, original in
             delegate.urlSession(original, task: task, willPerformHTTPRedirection: response, newRequest: request) { [self] in
                 settle(response, $0, follow)
@@ -273,7 +282,12 @@ private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
 
     // MARK: - The response
 
-    func receive(_ response: URLResponse) { pass { try $0.receive(response as? HTTPURLResponse) } }
+    func receive(_ response: URLResponse) {
+        let response = response as? HTTPURLResponse
+        // Informational: the answer follows (RFC 9110, section 15.2).
+        if let response, 100...199 ~= response.statusCode { return }
+        pass { try $0.receive(response) }
+    }
 
     func receive(_ data: Data) { pass { try $0.receive(data) } }
 

@@ -51,6 +51,13 @@ extension URLRequest: RepeatableRequest {
         timeoutInterval = min(max(longest.rounded(.up), 1), 3_155_760_000)
     }
 
+    /// The request without what belongs to another origin: Foundation keeps it in a redirect (RFC 9110, section 15.4).
+    var withoutCredentials: URLRequest {
+        var request = self
+        for name in ["Authorization", "Cookie", "Proxy-Authorization"] { request.setValue(nil, forHTTPHeaderField: name) }
+        return request
+    }
+
     /// The timeout of a request that sets none, in seconds.
     private static let defaultTimeout: TimeInterval = 60
 }
@@ -58,6 +65,9 @@ extension URLRequest: RepeatableRequest {
 extension URL {
     /// `true` if the scheme is one of HTTP.
     var isHTTP: Bool { ["http", "https"].contains(scheme?.lowercased()) }
+
+    /// The scheme, host and port of the server (RFC 6454).
+    var origin: String? { destination.map { "\(scheme?.lowercased() ?? "")://\($0)" } }
 
     /// The host and port of the server.
     var destination: String? {

@@ -17,6 +17,9 @@ public import ReachableRetry
 /// not used. The session's delegate handles challenges and redirects, on its own queue, and gets no other calls. Invalidating the
 /// session does not affect its jobs. Use one session for many requests: each session has its own connections.
 ///
+/// A redirect to another origin (scheme, host and port) leaves `Authorization`, `Cookie` and `Proxy-Authorization` out, also those
+/// of the configuration's `httpAdditionalHeaders`, as RFC 9110, section 15.4, asks; Foundation alone would send them.
+///
 /// A 401 or 407 is an answer like others, unless the delegate has credentials for `Basic`: Foundation supports no other method.
 /// Cancelling the calling task cancels the attempt.
 extension URLSession {
@@ -77,9 +80,11 @@ extension URLSession {
     ///
     /// An attempt asks for the rest only (`Range`, `If-Range`) if the method is `GET`, the caller set no range, and the server
     /// named the representation by a strong entity tag or, without any tag, by a date of last modification at least one minute
-    /// before its response. The download starts again if the server sends the whole, because it has changed or does not support
-    /// ranges, and if the answer does not fit. An encoding would make positions meaningless: the request has
-    /// `Accept-Encoding: identity` unless it sets another one.
+    /// before its response. A part is joined if it has the same tag or date. The download starts again if the server sends the
+    /// whole, because it has changed or does not support ranges, and if the answer does not fit. If the server limits the length of
+    /// parts, the attempt asks for the next one. The whole is there if the size that the server named has arrived, or without one
+    /// if the response to a request for the whole has ended in good order, or if a 416 names the number of bytes that have arrived.
+    /// An encoding would make positions meaningless: the request has `Accept-Encoding: identity` unless it sets another one.
     ///
     /// The first attempt creates the file. It is open only while an attempt runs: waiting downloads hold no descriptors. For the
     /// directory, resumption and encoding see ``HTTPRequestRetryOptions``.
@@ -89,8 +94,8 @@ extension URLSession {
     ///   - policy: The rules for repeating and giving up.
     ///   - bus: The bus on which the request waits for the network and its turn.
     ///   - options: The handling of statuses, the changes to each attempt, and the job's place on the bus.
-    /// - Returns: A file, which the caller has to move or remove, and the last attempt's response: its status is 206 if the
-    ///   download was resumed. With an error status the file has the first mebibyte of the response's body.
+    /// - Returns: A file, which the caller has to move or remove, and the last response that had a part of it: its status is 206 if
+    ///   the download was resumed. With an error status the file has the first mebibyte of the response's body.
     /// - Throws: The same errors as ``data(for:retrying:on:options:)``, and leaves no file. `CocoaError` at once if the file cannot
     ///   be written; `POSIXError` of the last attempt if the system is short of descriptors or memory.
     public func download(

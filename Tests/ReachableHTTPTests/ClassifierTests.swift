@@ -113,7 +113,17 @@ import Testing
         #expect(nine == .retryAs(.overload(retryAfter: .seconds(9))))
         #expect(decision("GET", 503, ["Retry-After": "soon"]) == .retryAs(.overload(retryAfter: nil)))
         #expect(decision("GET", 404, ["Retry-After": "30"]) == .undecided)
+        let limited = decision("GET", 403, ["Retry-After": "30"])
+        #expect(limited == .retryAs(.overload(retryAfter: .seconds(30))), "as APIs answer too many requests")
+        #expect(decision("GET", 403) == .undecided && decision("GET", 403, ["Retry-After": "soon"]) == .undecided)
+        #expect(decision("POST", 403, ["Retry-After": "30"]) == .undecided, "it may have been carried out")
+        func ordered(_ status: Int, by classifier: HTTPRetryClassifier = .standard) -> FailureReport {
+            classifier.report(on: HTTPFailure(method: "GET", status: status, headers: ["Retry-After": "30"], time: .zero))
+        }
+        #expect(ordered(500) == FailureReport(.classified(.server), retryAfter: .seconds(30)))
+        #expect(ordered(408).retryAfter == .seconds(30) && ordered(404).retryAfter == nil)
         let hasty = HTTPRetryClassifier(maximumRetryAfter: .seconds(5))
+        #expect(ordered(500, by: hasty).retryAfter == .seconds(5))
         #expect(decision("GET", 503, ["Retry-After": "30"], by: hasty) == .retryAs(.overload(retryAfter: .seconds(5))))
     }
 

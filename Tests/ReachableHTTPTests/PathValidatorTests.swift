@@ -87,6 +87,16 @@ import Testing
         }
     }
 
+    @Test func informationIsNoAnswer() async throws {
+        let answer = "HTTP/1.1 103 -\r\nLink: </a.css>\r\n\r\nHTTP/1.1 204 -\r\n\r\n"
+        try await withServer { _ in
+            .raw(Array(answer.utf8))
+        } _: { _, url in
+            let finding = try await validate(url)
+            #expect(finding == .validated)
+        }
+    }
+
     @Test func errorOrSilenceFails() async throws {
         try await withServer {
             $0.number == 1 ? .respond(503, [:], "busy") : .reset

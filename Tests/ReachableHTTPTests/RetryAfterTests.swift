@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(arguments: [
-        "", " ", "-1", "+1", "1.5", "1e3", "0x10", "１２", "soon", "120, 60", "120 60", "Fri", "Fri, 31 Dec 1999 23:59:59",
+        "", " ", "-1", "+1", "1.5", "1e3", "0x10", "１２", "soon", "soon, later", "120 60", "Fri", "Fri, 31 Dec 1999 23:59:59",
         "Fri, 31 Dec 1999 23:59:59 UTC", "Fri, 31 Dec 1999 24:00:00 GMT", "Fri, 31 Dec 1999 23:60:00 GMT",
         "Fri, 31 Dec 1999 23:59:61 GMT", "Fri, 32 Dec 1999 23:59:59 GMT", "Fri, 00 Dec 1999 23:59:59 GMT",
         "Mon, 29 Feb 1999 00:00:00 GMT", "Fri, 1 Dec 1999 23:59:59 GMT", "Fri, 31 DEC 1999 23:59:59 GMT",
@@ -39,6 +39,14 @@ import Testing
         #expect(RetryAfter.delay(value, now: .zero) == .seconds(86_400), "far away")
         #expect(RetryAfter.delay(value, now: Self.example - .seconds(90), maximum: .seconds(10)) == .seconds(10))
         #expect(RetryAfter.delay(value, now: Self.example - .seconds(90), maximum: .seconds(-10)) == .zero)
+    }
+
+    @Test(arguments: [
+        ("120, 60", 120), ("60,120", 120), ("soon, 7", 7), ("30, Sun, 06 Nov 1994 08:50:37 GMT", 60),
+        ("Sun, 06 Nov 1994 08:49:47 GMT, 30", 30), ("Sun Nov  6 08:49:57 1994, 5, Sun, 06 Nov 1994 08:49:47 GMT", 20), ("5,", 5),
+    ])
+    func longestOfSeveralCounts(value: String, seconds: Int) {
+        #expect(RetryAfter.delay(value, now: Self.example) == .seconds(seconds))
     }
 
     /// The example of section 10.2.3.

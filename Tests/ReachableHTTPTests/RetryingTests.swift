@@ -23,9 +23,9 @@ import Testing
         }
     }
 
-    @Test func serverDelayIsWaitedOut() async throws {
+    @Test(arguments: [403, 408, 429, 500, 503]) func serverDelayIsWaitedOut(status: Int) async throws {
         try await Exchange.run {
-            $0.number == 1 ? .respond(503, ["Retry-After": "30"]) : .respond(200, [:], "ok")
+            $0.number == 1 ? .respond(status, ["Retry-After": "30"]) : .respond(200, [:], "ok")
         } _: { exchange in
             let loading = Task { [request = try exchange.request()] in
                 try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: Self.job)
@@ -33,13 +33,36 @@ import Testing
             let parked = try await exchange.bus.parked("job")
             #expect(parked.hardDelay == .seconds(30) && parked.charged == 1)
             #expect(parked.destination == "127.0.0.1:\(exchange.server.port)")
-            #expect((parked.lastError as? HTTPStatusError)?.status == 503)
+            #expect((parked.lastError as? HTTPStatusError)?.status == status)
             exchange.bus.retryNow()
             try exchange.network.pull("eth0")
             try exchange.network.plug("eth0")
             #expect(try await exchange.bus.parked("job").hardDelay == .seconds(30), "the server's delay still applies")
             exchange.clock.advance(by: .seconds(30))
             #expect(try await loading.value.0 == Data("ok".utf8))
+        }
+    }
+
+    /// A proxy may add its own.
+    @Test func longestServerDelayCounts() async throws {
+        let answer = "HTTP/1.1 503 -\r\nRetry-After: 5\r\nRetry-After: 30\r\nContent-Length: 0\r\n\r\n"
+        try await Exchange.run(answering(first: .raw(Array(answer.utf8)))) { exchange in
+            let loading = Task { [request = try exchange.request()] in
+                try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: Self.job)
+            }
+            #expect(try await exchange.bus.parked("job").hardDelay == .seconds(30))
+            exchange.clock.advance(by: .seconds(30))
+            #expect(try await loading.value.0 == Data("ok".utf8))
+        }
+    }
+
+    /// An informational response is no answer.
+    @Test(arguments: [102, 103]) func answerFollowsInformation(status: Int) async throws {
+        let answer = "HTTP/1.1 \(status) -\r\nLink: </a.css>\r\n\r\nHTTP/1.1 200 -\r\nContent-Length: 2\r\n\r\nok"
+        try await Exchange.run(answering(first: .raw(Array(answer.utf8)))) { exchange in
+            let (data, response) = try await exchange.session.data(
+                for: try exchange.request(), retrying: .steady, on: exchange.bus)
+            #expect(data == Data("ok".utf8) && response.statusCode == 200 && exchange.server.requests.count == 1)
         }
     }
 

@@ -64,6 +64,32 @@ import Testing
         }
     }
 
+    /// Also those of the session's configuration.
+    @Test(arguments: [true, false]) func credentialsStayWithTheirOrigin(isOther: Bool) async throws {
+        let other = try MisbehavingServer(answer: answering(.ok))
+        defer { other.stop() }
+        let target = isOther ? "http://127.0.0.1:\(other.port)/there" : "/there"
+        try await Exchange.run { request in
+            request.path == "/" ? .respond(302, ["Location": target]) : .ok
+        } _: { exchange in
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.httpAdditionalHeaders = ["Authorization": "Bearer session", "X-Own": "kept"]
+            let session = URLSession(configuration: configuration)
+            defer { session.finishTasksAndInvalidate() }
+            var request = try exchange.request()
+            request.setValue("a=b", forHTTPHeaderField: "Cookie")
+            request.setValue("Basic eA==", forHTTPHeaderField: "Proxy-Authorization")
+            _ = try await session.data(for: request, retrying: .steady, on: exchange.bus)
+            let first = try #require(exchange.server.requests.first)
+            let second = try #require(isOther ? other.requests.first : exchange.server.requests.last)
+            #expect(first.headers["authorization"] == "Bearer session" && first.headers["cookie"] == "a=b")
+            #expect(second.path == "/there" && second.headers["x-own"] == "kept")
+            for name in ["authorization", "cookie", "proxy-authorization"] {
+                #expect(second.headers[name] == (isOther ? nil : first.headers[name]), "\(name)")
+            }
+        }
+    }
+
     /// Foundation stops the program if a redirect is answered after its task was cancelled.
     @Test func redirectedRequestCanBeCancelled() async throws {
         try await Exchange.run { _ in

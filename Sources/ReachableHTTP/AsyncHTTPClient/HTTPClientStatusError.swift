@@ -45,6 +45,6 @@ extension HTTPClientStatusError: CustomStringConvertible {
 }
 
 extension HTTPClientStatusError: ErrorResponse {
-    var headers: [String: String] { Dictionary(head.headers.map { ($0.name.lowercased(), $0.value) }) { first, _ in first } }
+    var headers: [String: String] { Dictionary(head.headers.map { ($0.name.lowercased(), $0.value) }) { "\($0), \($1)" } }
 }
 #endif

@@ -161,7 +161,8 @@ extension RetryBusCore {
         if isShutDown { return .shutDown }
         if job.deadline <= now { return .deadline }
         if let most = job.rules.maxAttempts, Int(job.history.charged) >= most { return .attempts }
-        if case .overload(let delay?) = fault {
+        let ordered = if case .overload(let delay) = fault { delay } else { fault == .server ? report.retryAfter : nil }
+        if let delay = ordered {
             let hard = max(job.history.hard, now + max(.zero, delay))
             jobs[Int(index)]?.history.hard = hard
             if hard > job.deadline { return .deadline }

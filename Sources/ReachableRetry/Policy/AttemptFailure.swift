@@ -161,9 +161,11 @@ package struct FailureReport: Hashable, Sendable {
 
     package var evidence: Evidence
     package var mayRetry: Bool
+    /// The delay that the server ordered for this job with an answer that is no overload.
+    package var retryAfter: Duration?
 
-    package init(_ evidence: Evidence, mayRetry: Bool = true) {
-        self.evidence = evidence
+    package init(_ evidence: Evidence, mayRetry: Bool = true, retryAfter: Duration? = nil) {
+        (self.evidence, self.retryAfter) = (evidence, retryAfter)
         self.mayRetry = mayRetry && evidence != .classified(.request)
     }
 
