@@ -108,8 +108,9 @@ extension Download {
             let companion = TaskSession.companion(of: session, for: &request, mayRepeat: options.idempotency == .assured)
             do {
                 return try await companion.run(&receiver, for: session) { [request] in $0.dataTask(with: request) }
-            } catch where receiver.isShort && receiver.partial.received > received {
+            } catch {
                 // The server limits the length of parts.
+                guard receiver.isShort, receiver.partial.received > received else { throw error }
             }
         }
     }

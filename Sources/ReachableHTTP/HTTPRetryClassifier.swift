@@ -66,8 +66,8 @@ public struct HTTPRetryClassifier: Sendable {
         errorCodes: Set<Int> = passingErrorCodes.union([unknownErrorCode]), maximumRetryAfter: Duration = longestRetryAfter
     ) {
         decide = { failure in
-            let isListed =
-                failure.status.map { statuses.contains(failure.isRateLimit ? 429 : $0) } ?? failure.errorCode.map(errorCodes.contains) ?? false
+            let status = failure.isRateLimit ? 429 : failure.status
+            let isListed = status.map(statuses.contains) ?? failure.errorCode.map(errorCodes.contains) ?? false
             guard isListed else { return .undecided }
             let isSafe = failure.isIdempotent || methods.contains(failure.method) || !failure.mayHaveBeenReceived
             guard isSafe else { return .undecided }

@@ -4,8 +4,8 @@ internal import Glibc
 public enum RetryAfter {
     /// Returns the delay that a server orders, or `nil` if the value is neither a number of seconds nor a date.
     ///
-    /// Of several values, which clients join with commas, the longest delay counts. Dates may have any of HTTP's three forms. A date in the past is no delay. A number that does not fit is treated as the
-    /// maximum. Safe to call from any thread.
+    /// Of several values, which clients join with commas, the longest delay counts. Dates may have any of HTTP's three forms. A
+    /// date in the past is no delay. A number that does not fit is treated as the maximum. Safe to call from any thread.
     ///
     /// - Parameters:
     ///   - value: The header's value.
@@ -28,7 +28,7 @@ public enum RetryAfter {
         )
     }
 
-    /// Reads several values. A date may have a comma, too.
+    /// Reads several values, of which a date may have a comma, too.
     private static func longest(of text: String, now: Duration, maximum: Duration) -> Duration? {
         var parts = text.split(separator: ",", omittingEmptySubsequences: false)[...]
         guard parts.count > 1 else { return nil }

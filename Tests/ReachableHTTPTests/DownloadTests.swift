@@ -94,14 +94,18 @@ import Testing
     }
 
     @Test(arguments: DownloadScene.allCases) func wrongPartsAreNeverJoined(scene: DownloadScene) async throws {
-        try await Exchange.run { scene.reply(to: $0) } _: { exchange in
+        try await Exchange.run {
+            scene.reply(to: $0)
+        } _: { exchange in
             let data = try await download(exchange).0
             #expect(Array(data) == scene.file)
         }
     }
 
     @Test(arguments: WholeScene.allCases) func wholeIsProven(scene: WholeScene) async throws {
-        try await Exchange.run { scene.reply(to: $0) } _: { exchange in
+        try await Exchange.run {
+            scene.reply(to: $0)
+        } _: { exchange in
             let (data, response) = try await download(exchange)
             #expect(Array(data) == scene.file && response.statusCode < 300)
             let attempts = exchange.server.requests.map(\.firstByte)

@@ -73,7 +73,7 @@ package struct PartialDownload: Hashable, Sendable {
         case 200...299:
             let isOwn = part == .own
             discard()
-            // A part that nobody asked for, or that calls itself the whole.
+            // A part that was not asked for, or that calls itself the whole.
             let range = header("Content-Range")
             guard isOwn || status != 206 && range.map({ ContentRange($0)?.isWhole ?? false }) ?? true else { return .mismatch }
             // The chunks show the end (RFC 9112, section 6.3), and an encoded body has another length.
@@ -103,7 +103,8 @@ package struct PartialDownload: Hashable, Sendable {
 
     private mutating func join(_ header: (String) -> String?) -> Body {
         guard let range = header("Content-Range").flatMap({ ContentRange($0) }), range.first == received,
-            total == nil || range.total == nil || range.total == total, Self.isIdentity(header), header(validatingHeader) == validator
+            total == nil || range.total == nil || range.total == total, Self.isIdentity(header),
+            header(validatingHeader) == validator
         else {
             discard()
             return .mismatch

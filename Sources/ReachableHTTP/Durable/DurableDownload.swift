@@ -117,8 +117,9 @@ public struct DurableDownload: JobParameters, Hashable {
                 let companion = TaskSession.companion(of: session, for: &request, mayRepeat: true)
                 do {
                     return try await companion.run(&receiver, for: session) { [request] in $0.dataTask(with: request) }
-                } catch where receiver.isShort && receiver.partial.received > received {
+                } catch {
                     // The server limits the length of parts.
+                    guard receiver.isShort, receiver.partial.received > received else { throw error }
                 }
             }
         }

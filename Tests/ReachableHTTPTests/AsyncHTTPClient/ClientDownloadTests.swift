@@ -89,14 +89,18 @@ import Testing
     }
 
     @Test(arguments: DownloadScene.allCases) func wrongPartsAreNeverJoined(scene: DownloadScene) async throws {
-        try await Exchange.run(by: .steady) { scene.reply(to: $0) } _: { exchange, client in
+        try await Exchange.run(by: .steady) {
+            scene.reply(to: $0)
+        } _: { exchange, client in
             let data = try await download(exchange, client).0
             #expect(Array(data) == scene.file)
         }
     }
 
     @Test(arguments: WholeScene.allCases) func wholeIsProven(scene: WholeScene) async throws {
-        try await Exchange.run(by: .steady) { scene.reply(to: $0) } _: { exchange, client in
+        try await Exchange.run(by: .steady) {
+            scene.reply(to: $0)
+        } _: { exchange, client in
             let (data, response) = try await download(exchange, client)
             #expect(Array(data) == scene.file && response.status.code < 300)
         }

@@ -199,7 +199,9 @@ import Testing
     }
 
     @Test(arguments: DownloadScene.allCases) func wrongPartsAreNeverJoined(scene: DownloadScene) async throws {
-        try await DurableTrial.run { scene.reply(to: $0) } _: { trial in
+        try await DurableTrial.run {
+            scene.reply(to: $0)
+        } _: { trial in
             let state = try await trial.end(of: try Self.download(trial, sha256: nil)).state
             #expect(state == .succeeded)
             #expect(try Self.contents(trial) == scene.file)
@@ -207,7 +209,9 @@ import Testing
     }
 
     @Test(arguments: WholeScene.allCases) func wholeIsProven(scene: WholeScene) async throws {
-        try await DurableTrial.run { scene.reply(to: $0) } _: { trial in
+        try await DurableTrial.run {
+            scene.reply(to: $0)
+        } _: { trial in
             let state = try await trial.end(of: try Self.download(trial, sha256: nil)).state
             #expect(state == .succeeded)
             #expect(try Self.contents(trial) == scene.file)
