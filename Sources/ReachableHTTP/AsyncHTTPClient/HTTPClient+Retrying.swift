@@ -127,7 +127,8 @@ extension HTTPClient {
     ///   - bus: The bus on which the request waits for the network and its turn.
     ///   - options: The handling of statuses, the changes to each attempt, and the job's place on the bus.
     /// - Returns: A file, which the caller has to move or remove, and the last response that had a part of it, without its body:
-    ///   its status is 206 if the download was resumed. With an error status the file has the first mebibyte of the response's body.
+    ///   its status is 206 if the download was resumed. With an error status the file has the first mebibyte of the response's
+    ///   body.
     /// - Throws: The same errors as ``AsyncHTTPClient/HTTPClient/execute(_:retrying:on:options:upTo:)``, and leaves no file.
     ///   `URLError` if the last response does not fit the earlier ones. `CocoaError` at once if the file cannot be written.
     public func download(
