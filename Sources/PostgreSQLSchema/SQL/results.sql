@@ -60,7 +60,7 @@ BEGIN
     FOR r IN
         SELECT t.i, reachable_free(j.position, true, false, now, w.number) AS state
         FROM unnest(jobs, claims, results) WITH ORDINALITY AS t (id, claim, result, i)
-        JOIN reachable_jobs j ON j.id = t.id AND j.claim = t.claim AND j.state = 1 AND j.worker = w.number
+        JOIN reachable_jobs j ON j.id = t.id AND j.claim = t.claim AND j.state = 1 AND coalesce(j.worker, 0) = w.number
         WHERE t.result = 'givenBack'
     LOOP
         outcomes[r.i] := CASE r.state WHEN 0 THEN 'recorded' WHEN 4 THEN 'cancelled' ELSE 'refused' END;

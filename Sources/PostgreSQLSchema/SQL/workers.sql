@@ -3,7 +3,8 @@
 -- The workers of a machine with their processes, as JSON.
 CREATE OR REPLACE FUNCTION reachable_processes(machine_ text) RETURNS text LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN (SELECT json_object_agg(number, process) FROM reachable_workers WHERE machine = machine_);
+    RETURN (SELECT json_agg(json_build_object('number', number, 'process', process)) FROM reachable_workers
+            WHERE machine = machine_);
 END $$;
 
 -- Adds a worker; returns its number, and the workers of its machine as reachable_extend does.

@@ -93,8 +93,10 @@ struct MemoryStoreState: Sendable {
 
     /// Frees the claims of other workers whose lease has ended; that of a worker itself may come late.
     private mutating func sweep(but own: WorkerID) {
-        for (id, worker) in workers where id != own && worker.leaseEnd <= leaseTime { end(id, .leaseEnded) }
+        for (id, worker) in workers where id != own && !isLeased(worker) { end(id, .leaseEnded) }
     }
+
+    private func isLeased(_ worker: Worker) -> Bool { worker.leaseEnd > leaseTime }
 
     // MARK: - Pushing
 
@@ -346,7 +348,7 @@ struct MemoryStoreState: Sendable {
 
     func registeredWorkers(of queue: String?) -> [RegisteredWorker] {
         let queue = queue.map(Bytes.init)
-        let listed = workers.filter { $1.leaseEnd > leaseTime && (queue == nil || queue == Bytes($1.queue)) }
+        let listed = workers.filter { isLeased($1) && (queue == nil || queue == Bytes($1.queue)) }
         return listed.sorted { $0.key.rawValue < $1.key.rawValue }.map { id, worker in
             RegisteredWorker(
                 id: id, queue: worker.queue, node: worker.node, claims: entries.count { $0.worker == id },
@@ -478,8 +480,8 @@ struct MemoryStoreState: Sendable {
             let hold = lanes[entry.lane].flatMap { holds[$0.key.target] }.flatMap { $0 > now ? $0 : nil }
             return JobExplanation(
                 job: job, isPaused: paused.contains(Bytes(job.queue)),
-                workers: registeredWorkers(of: job.queue).count, holdUntil: hold, blockers: blockers, worker: entry.worker,
-                isStarted: entry.isStarted, now: now)
+                workers: workers.values.count { isLeased($0) && Bytes($0.queue) == Bytes(job.queue) }, holdUntil: hold,
+                blockers: blockers, worker: entry.worker, isStarted: entry.isStarted, now: now)
         }
     }
 

@@ -43,8 +43,12 @@ struct PostgreSQLRow {
         return result.value(row, column)
     }
 
-    mutating func json<Value: Decodable>() -> Value? {
-        next().flatMap { (text: String) in try? JSONDecoder().decode(Value.self, from: Data(text.utf8)) }
+    /// Returns a list that the server wrote as JSON; an empty one for NULL.
+    mutating func json<Value: Decodable & ExpressibleByArrayLiteral>() -> Value {
+        guard let text: String = next() else { return [] }
+        let value = try? JSONDecoder().decode(Value.self, from: Data(text.utf8))
+        if value == nil { isWhole = false }
+        return value ?? []
     }
 
     /// Returns a value that is never null; in its place another one.

@@ -174,29 +174,35 @@ public final class PostgreSQLStore: JobStore {
     package func extend(_ worker: WorkerID) async throws(JobStoreError) -> [JobTicket] {
         let result = try await call("reachable_extend", [.value(worker.rawValue), .value(Machine.processSpace)])
         guard var row = result.rows.first else { throw .unknown(worker) }
-        let cancelled: [JobTicket] = row.json() ?? []
+        let cancelled: [JobTicket] = row.json()
         try await removeEnded(&row)
         // Later tables may have been installed since the connection was made.
         do throws(PostgreSQLFailure) { try PostgreSQLFailure.check(row.next()) } catch { throw error.storeError(for: address) }
         return cancelled
     }
 
+    private struct MachineWorker: Decodable {
+        var number: Int64
+        var process: String
+    }
+
     /// Removes the workers of this machine that ended with their processes: their jobs need not wait for the end of a lease.
     private func removeEnded(_ row: inout PostgreSQLRow) async throws(JobStoreError) {
-        let processes: [String: String] = row.json() ?? [:]
-        let ended = processes.filter { !Machine.isAlive($1) }.compactMap { Int64($0.key) }
+        let workers: [MachineWorker] = row.json()
+        guard row.isWhole else { throw malformed }
+        let ended = workers.filter { !Machine.isAlive($0.process) }.map(\.number)
         if ended.isEmpty { return }
         _ = try await call("reachable_remove_ended", [.value(Machine.processSpace), .array(ended)])
     }
 
     package func claim(_ request: ClaimRequest) async throws(JobStoreError) -> Claims {
         let worker = request.worker
-        let number = state.withLock { state in
+        let (number, answered) = state.withLock { state in
             state.lastCall += 1
-            return state.lastCall
+            return (state.lastCall, state.answered[worker] ?? 0)
         }
         let parameters: [PostgreSQLParameter] = [
-            .value(worker.rawValue), .value(number), .value(state.withLock { $0.answered[worker] ?? 0 }), .value(request.limit),
+            .value(worker.rawValue), .value(number), .value(answered), .value(request.limit),
             .array(request.lanes.map(\.lane)), .array(request.lanes.map(\.limit)), .array(request.lanes.map(\.edge)),
             .value(nodeTime), .value(request.lastKnownLane),
         ]
@@ -214,8 +220,8 @@ public final class PostgreSQLStore: JobStore {
         guard var row = result.rows.first else { throw .unknown(worker) }
         let (isPaused, hasMore, nextDue) = (row.needed(false), row.needed(false), row.instant())
         let now = StoreInstant(nanoseconds: row.needed(0))
-        let newLanes: [Lane] = row.json() ?? []
-        let (gone, cancelled): (Set<Lane.ID>, [JobTicket]) = (row.json() ?? [], row.json() ?? [])
+        let (newLanes, gone, cancelled): ([Lane], Set<Lane.ID>, [JobTicket]) = (row.json(), row.json(), row.json())
+        guard row.isWhole else { throw malformed }
         // The next claim gives these jobs back if one cannot be read.
         let jobs = try read(result.rows(from: row.column).dropFirst()) { row in
             let job = PostgreSQLJob(&row)
