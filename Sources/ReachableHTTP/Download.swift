@@ -93,6 +93,33 @@ extension RepeatableRequest {
 
 // MARK: - URLSession
 
+/// A receiver of the parts of a download.
+protocol PartReceiver: TaskReceiver {
+    var partial: PartialDownload { get set }
+}
+
+/// Thrown by a receiver of parts: a response has ended in good order before the whole was there.
+struct ShortPart: Error {}
+
+extension URLSession {
+    /// Requests the missing part of a download, and the next ones if the server limits their length.
+    func download<Receiver: PartReceiver>(
+        _ request: URLRequest, _ options: HTTPRetryOptions, mayRepeat: Bool, _ receiver: inout Receiver
+    ) async throws -> Receiver.Result {
+        while true {
+            let received = receiver.partial.received
+            var request = request
+            request.resume(&receiver.partial, options)
+            let companion = TaskSession.companion(of: self, for: &request, mayRepeat: mayRepeat)
+            do {
+                return try await companion.run(&receiver, for: self) { [request] in $0.dataTask(with: request) }
+            } catch is ShortPart {
+                guard receiver.partial.received > received else { throw URLError(.networkConnectionLost) }
+            }
+        }
+    }
+}
+
 extension Download {
     /// Makes one attempt.
     func attempt(
@@ -101,29 +128,16 @@ extension Download {
         defer { close() }
         var receiver = Receiver(download: self, partial: try open())
         defer { keep(receiver.partial) }
-        while true {
-            let received = receiver.partial.received
-            var request = request
-            request.resume(&receiver.partial, options)
-            let companion = TaskSession.companion(of: session, for: &request, mayRepeat: options.idempotency == .assured)
-            do {
-                return try await companion.run(&receiver, for: session) { [request] in $0.dataTask(with: request) }
-            } catch {
-                // The server limits the length of parts.
-                guard receiver.isShort, receiver.partial.received > received else { throw error }
-            }
-        }
+        return try await session.download(request, options, mayRepeat: options.idempotency == .assured, &receiver)
     }
 
     /// A receiver that writes the body to the file.
-    private struct Receiver: TaskReceiver {
+    private struct Receiver: PartReceiver {
         let download: Download
         var partial: PartialDownload
         /// `nil` before a response: Foundation reports some redirects without a target only at their end.
         private var body: PartialDownload.Body?
         private var errorBody = Data()
-        /// `true` if the last response ended in good order before the whole was there.
-        private(set) var isShort = false
 
         init(download: Download, partial: PartialDownload) { (self.download, self.partial) = (download, partial) }
 
@@ -132,7 +146,7 @@ extension Download {
             let body = partial.begin(
                 status: response?.statusCode ?? 0, header: { response?.value(forHTTPHeaderField: $0) },
                 length: length < 0 ? nil : length)
-            (errorBody, self.body, isShort) = (Data(), body, false)
+            (errorBody, self.body) = (Data(), body)
             switch body {
             case .errorResponse: break
             case .append: download.response = response
@@ -164,8 +178,7 @@ extension Download {
         mutating func end(_ response: HTTPURLResponse?) throws -> HTTPExchange<URL, HTTPStatusError> {
             guard let response else { throw URLError(.badServerResponse) }
             if body == .errorResponse || body == nil { return .errorResponse(HTTPStatusError(response: response, data: errorBody)) }
-            isShort = !partial.isComplete
-            if isShort { throw URLError(.networkConnectionLost) }
+            guard partial.isComplete else { throw ShortPart() }
             return .value(download.location, response)
         }
 

@@ -68,12 +68,12 @@ extension HTTPFailure {
         status.map { !Self.unprocessedStatuses.contains($0) } ?? (wasSent != false)
     }
 
-    /// `true` for a 403 that orders a delay, as public APIs answer too many requests.
-    var isRateLimit: Bool { status == 403 && retryAfter(maximum: .seconds(1)) != nil }
+    /// The status; 429 for a 403 that orders a delay, as public APIs answer too many requests.
+    var effectiveStatus: Int? { status == 403 && retryAfter(maximum: .seconds(1)) != nil ? 429 : status }
 
     /// The fault as far as the response or the error shows it; the bus adds the state of the network.
     var evidence: FailureReport.Evidence {
-        if let status { return .classified(fault(ofStatus: status)) }
+        if let status = effectiveStatus { return .classified(fault(ofStatus: status)) }
         if let systemError { return FailureReport(systemError: systemError).evidence }
         switch errorCode {
         // Cannot connect to host.
@@ -92,7 +92,6 @@ extension HTTPFailure {
     private func fault(ofStatus status: Int) -> AttemptFailure.Fault {
         switch status {
         case 429, 503: .overload(retryAfter: retryAfter(maximum: HTTPRetryClassifier.longestRetryAfter))
-        case 403 where isRateLimit: .overload(retryAfter: retryAfter(maximum: HTTPRetryClassifier.longestRetryAfter))
         case 408, 421, 425: .server
         case 400...499: .request
         default: .server

@@ -42,13 +42,19 @@ public struct HTTPRetryClassifier: Sendable {
     /// | others | no | ignored |
     public static let standard = HTTPRetryClassifier()
 
-    private let decide: @Sendable (HTTPFailure) -> HTTPRetryDecision
-    private var maximumRetryAfter = longestRetryAfter
+    /// A decision, and the longest `Retry-After` to obey with it.
+    private typealias Verdict = (decision: HTTPRetryDecision, maximum: Duration)
+
+    private let verdict: @Sendable (HTTPFailure) -> Verdict
 
     /// Creates a classifier from a function.
     ///
     /// The job's task calls the function once for each failure, never under a lock.
-    public init(_ decide: @escaping @Sendable (HTTPFailure) -> HTTPRetryDecision) { self.decide = decide }
+    public init(_ decide: @escaping @Sendable (HTTPFailure) -> HTTPRetryDecision) {
+        verdict = { (decide($0), Self.longestRetryAfter) }
+    }
+
+    private init(verdict: @escaping @Sendable (HTTPFailure) -> Verdict) { self.verdict = verdict }
 
     /// Creates a classifier from sets; it leaves other statuses and error codes undecided.
     ///
@@ -65,9 +71,9 @@ public struct HTTPRetryClassifier: Sendable {
         methods: Set<String> = idempotentMethods, statuses: Set<Int> = passingStatuses,
         errorCodes: Set<Int> = passingErrorCodes.union([unknownErrorCode]), maximumRetryAfter: Duration = longestRetryAfter
     ) {
-        decide = { failure in
-            let status = failure.isRateLimit ? 429 : failure.status
-            let isListed = status.map(statuses.contains) ?? failure.errorCode.map(errorCodes.contains) ?? false
+        @Sendable func decide(_ failure: HTTPFailure) -> HTTPRetryDecision {
+            let isListed =
+                failure.effectiveStatus.map(statuses.contains) ?? failure.errorCode.map(errorCodes.contains) ?? false
             guard isListed else { return .undecided }
             let isSafe = failure.isIdempotent || methods.contains(failure.method) || !failure.mayHaveBeenReceived
             guard isSafe else { return .undecided }
@@ -75,28 +81,29 @@ public struct HTTPRetryClassifier: Sendable {
             let delay = failure.retryAfter(maximum: maximumRetryAfter)
             return .retryAs(.overload(retryAfter: delay))
         }
-        self.maximumRetryAfter = maximumRetryAfter
+        verdict = { (decide($0), maximumRetryAfter) }
     }
 
     /// Returns a classifier that consults another one where this one is undecided.
     public func otherwise(_ next: HTTPRetryClassifier) -> HTTPRetryClassifier {
-        HTTPRetryClassifier { failure in
-            let decision = decision(for: failure)
-            return decision == .undecided ? next.decision(for: failure) : decision
-        }
+        HTTPRetryClassifier(verdict: { failure in
+            let own = verdict(failure)
+            return own.decision == .undecided ? next.verdict(failure) : own
+        })
     }
 
     /// Decides about a failure.
-    public func decision(for failure: HTTPFailure) -> HTTPRetryDecision { decide(failure) }
+    public func decision(for failure: HTTPFailure) -> HTTPRetryDecision { verdict(failure).decision }
 
     /// Returns the evidence of a failure with the decision about it.
     func report(on failure: HTTPFailure) -> FailureReport {
-        switch decision(for: failure) {
+        let (decision, maximum) = verdict(failure)
+        return switch decision {
         // A request that may be repeated is not to blame.
         case .retry:
             FailureReport(
                 failure.evidence == .classified(.request) ? .classified(.server) : failure.evidence,
-                retryAfter: failure.retryAfter(maximum: maximumRetryAfter))
+                retryAfter: failure.retryAfter(maximum: maximum))
         case .retryAs(let fault): FailureReport(.classified(fault))
         case .retryAsSystemError(let number): FailureReport(systemError: number)
         case .doNotRetry, .undecided: FailureReport(failure.evidence, mayRetry: false)

@@ -12,37 +12,24 @@ public enum RetryAfter {
     ///   - now: The time since the beginning of 1970 in UTC.
     ///   - maximum: The longest delay to return; negative values are treated as zero.
     public static func delay(_ value: String, now: Duration, maximum: Duration = .seconds(86_400)) -> Duration? {
+        let parts = value.split(separator: ",")
+        // A date may have a comma, too.
+        let pairs = zip(parts, parts.dropFirst()).map { "\($0),\($1)" }
+        return (parts.map(String.init) + pairs).compactMap { single($0, now: now, maximum: max(.zero, maximum)) }.max()
+    }
+
+    private static func single(_ value: String, now: Duration, maximum: Duration) -> Duration? {
         let text = trimmed(value)
-        let maximum = max(.zero, maximum)
         if !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
             return Int64(text).map { min(.seconds($0), maximum) } ?? maximum
         }
-        guard let date = HTTPDate.seconds(text, now: now.components.seconds) else {
-            return longest(of: text, now: now, maximum: maximum)
-        }
+        guard let date = HTTPDate.seconds(text, now: now.components.seconds) else { return nil }
         // Whole seconds first: the clock may show any time, and durations overflow.
         let (seconds, isOver) = date.subtractingReportingOverflow(now.components.seconds)
         if isOver { return now < .zero ? maximum : .zero }
         return min(
             max(.zero, .seconds(seconds) - Duration(secondsComponent: 0, attosecondsComponent: now.components.attoseconds)), maximum
         )
-    }
-
-    /// Reads several values, of which a date may have a comma, too.
-    private static func longest(of text: String, now: Duration, maximum: Duration) -> Duration? {
-        var parts = text.split(separator: ",", omittingEmptySubsequences: false)[...]
-        guard parts.count > 1 else { return nil }
-        var longest: Duration?
-        while let first = parts.popFirst() {
-            let date = parts.first.map { "\(first),\($0)" }
-            // One that has a comma more is no date: this ends.
-            let value = delay(String(first), now: now, maximum: maximum)
-            if let value { longest = max(longest ?? value, value) }
-            guard value == nil, let date, HTTPDate.seconds(trimmed(date), now: now.components.seconds) != nil else { continue }
-            parts.removeFirst()
-            if let value = delay(date, now: now, maximum: maximum) { longest = max(longest ?? value, value) }
-        }
-        return longest
     }
 
     private static func trimmed(_ value: String) -> String {

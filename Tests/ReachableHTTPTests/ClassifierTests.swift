@@ -124,6 +124,7 @@ import Testing
         #expect(ordered(408).retryAfter == .seconds(30) && ordered(404).retryAfter == nil)
         let hasty = HTTPRetryClassifier(maximumRetryAfter: .seconds(5))
         #expect(ordered(500, by: hasty).retryAfter == .seconds(5))
+        #expect(ordered(500, by: hasty.otherwise(.standard)).retryAfter == .seconds(5), "of the one that has decided")
         #expect(decision("GET", 503, ["Retry-After": "30"], by: hasty) == .retryAs(.overload(retryAfter: .seconds(5))))
     }
 

@@ -118,8 +118,7 @@ extension HTTPClient {
     /// it.
     ///
     /// An attempt asks for the rest only under the same conditions as `URLSession.download(for:retrying:on:options:)`, and joins
-    /// parts by the same rules. The request has `Accept-Encoding: identity`
-    /// unless it sets another encoding.
+    /// parts by the same rules. The request has `Accept-Encoding: identity` unless it sets another encoding.
     ///
     /// - Parameters:
     ///   - request: The request, over `http` or `https`.

@@ -79,7 +79,7 @@ package struct PartialDownload: Hashable, Sendable {
             // The chunks show the end (RFC 9112, section 6.3), and an encoded body has another length.
             let isExact = Self.isIdentity(header) && header("Transfer-Encoding") == nil
             total = isExact ? length : nil
-            validator = status == 200 && !isOwn ? Self.validator(header) : nil
+            validator = status == 200 ? Self.validator(header) : nil
             end = total
             return .restart
         default: return .errorResponse

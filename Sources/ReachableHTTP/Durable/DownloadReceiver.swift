@@ -2,7 +2,7 @@ internal import Foundation
 internal import FoundationNetworking
 
 /// A receiver that writes the body to the partial file of a durable download.
-struct DownloadReceiver: TaskReceiver {
+struct DownloadReceiver: PartReceiver {
     typealias Result = HTTPExchange<Void, HTTPStatusError>
 
     private let file: PartialFile
@@ -12,8 +12,6 @@ struct DownloadReceiver: TaskReceiver {
     /// `nil` before a response: Foundation reports some redirects without a target only at their end.
     private var body: PartialDownload.Body?
     private var errorBody = Data()
-    /// `true` if the last response ended in good order before the whole was there.
-    private(set) var isShort = false
 
     /// - Parameters:
     ///   - file: The file, with what has arrived.
@@ -34,7 +32,7 @@ struct DownloadReceiver: TaskReceiver {
     }
 
     mutating func receive(_ response: HTTPURLResponse?) throws -> Result? {
-        (errorBody, body, isShort) = (Data(), nil, false)
+        (errorBody, body) = (Data(), nil)
         // Others of 2xx have no file, or not the one of the URL (RFC 9110, section 15.3).
         guard let response, [200, 203, 206].contains(response.statusCode) || response.statusCode >= 300 else {
             body = .errorResponse
@@ -83,8 +81,7 @@ struct DownloadReceiver: TaskReceiver {
         guard let body, body != .errorResponse else {
             return .errorResponse(HTTPStatusError(response: response, data: errorBody))
         }
-        isShort = !partial.isComplete
-        if isShort { throw URLError(.networkConnectionLost) }
+        guard partial.isComplete else { throw ShortPart() }
         return .value((), response)
     }
 

@@ -110,18 +110,7 @@ public struct DurableDownload: JobParameters, Hashable {
                 attempt.attempt.reportProgress()
                 onWrite?(count)
             }
-            while true {
-                let received = receiver.partial.received
-                var request = request
-                request.resume(&receiver.partial, HTTPRetryOptions())
-                let companion = TaskSession.companion(of: session, for: &request, mayRepeat: true)
-                do {
-                    return try await companion.run(&receiver, for: session) { [request] in $0.dataTask(with: request) }
-                } catch {
-                    // The server limits the length of parts.
-                    guard receiver.isShort, receiver.partial.received > received else { throw error }
-                }
-            }
+            return try await session.download(request, HTTPRetryOptions(), mayRepeat: true, &receiver)
         }
     }
 

@@ -13,7 +13,7 @@ enum DownloadScene: String, CaseIterable, Sendable {
     case partThatWasNotAskedFor
     case endOfAnotherSize
 
-    private static let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+    static let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
     private static let other: [UInt8] = body.reversed()
 
     /// The bytes of the file.
@@ -57,7 +57,7 @@ enum WholeScene: String, CaseIterable, Sendable {
     /// The last chunk is lost, and nothing is behind the bytes that have arrived.
     case lostLastChunk
 
-    private static let body = DownloadScene.successWithARange.file
+    private static let body = DownloadScene.body
 
     var file: [UInt8] { Self.body }
 
