@@ -110,9 +110,8 @@ extension URLSession {
             let received = receiver.partial.received
             var request = request
             request.resume(&receiver.partial, options)
-            let companion = TaskSession.companion(of: self, for: &request, mayRepeat: mayRepeat)
             do {
-                return try await companion.run(&receiver, for: self) { [request] in $0.dataTask(with: request) }
+                return try await run(request, mayRepeat: mayRepeat, &receiver)
             } catch is ShortPart {
                 guard receiver.partial.received > received else { throw URLError(.networkConnectionLost) }
             }

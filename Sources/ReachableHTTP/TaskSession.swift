@@ -31,7 +31,7 @@ final class TaskSession: Sendable {
     private let session: URLSession
     private let dispatcher = TaskDispatcher()
     /// The headers of the configuration, which Foundation would also send to other servers after a redirect.
-    private let headers: [String: String]
+    fileprivate let headers: [String: String]
 
     /// Creates a session with a configuration, but without its cache and headers; it opens nothing before its first task.
     ///
@@ -62,14 +62,17 @@ final class TaskSession: Sendable {
     /// - Parameters:
     ///   - receiver: The task's receiver; holds what arrived, also after an error.
     ///   - original: The caller's session, whose delegate answers challenges and redirects.
+    ///   - isSingle: True if the request must not be sent twice.
     ///   - makeTask: Makes the task without resuming it.
-    /// - Throws: The receiver's error, or the task's `URLError`.
+    /// - Throws: The receiver's error, or the task's `URLError`; ``Challenged`` if a request that must not be sent twice has to be
+    ///   sent with credentials.
     func run<Receiver: TaskReceiver>(
-        _ receiver: inout Receiver, for original: URLSession? = nil, makeTask: (URLSession) -> URLSessionTask
+        _ receiver: inout Receiver, for original: URLSession? = nil, isSingle: Bool = false,
+        makeTask: (URLSession) -> URLSessionTask
     ) async throws -> Receiver.Result {
         try Task.checkCancellation()
         let task = makeTask(session)
-        let run = TaskRun<Receiver>(task, session.delegateQueue, original)
+        let run = TaskRun<Receiver>(task, session.delegateQueue, original, isSingle: isSingle)
         dispatcher.add(run, for: task)
         let fresh = receiver
         let end = await withTaskCancellationHandler {
@@ -79,6 +82,45 @@ final class TaskSession: Sendable {
         }
         receiver = end.receiver
         return try end.result.get()
+    }
+}
+
+/// Thrown by a run whose server asked for credentials before it carried out the request.
+private struct Challenged: Error {
+    let authorization: String
+}
+
+extension URLSession {
+    /// Makes a request by sessions of the library's own, until the receiver has a result.
+    ///
+    /// On a connection that it reuses, libcurl sends a request again if the connection ends without an answer
+    /// (`Curl_retry_request`). A request that must not be sent twice over plain TCP has a session of its own, and with it a new
+    /// connection. Over TLS each session would leave descriptors behind (``TaskSession``): there the request gets no body for a
+    /// second time, and shares connections only with others of its kind, which ask the server to close them. Without a body it may
+    /// be repeated.
+    ///
+    /// - Parameters:
+    ///   - original: The request.
+    ///   - mayRepeat: True if the caller knows that it may be sent twice, whatever its method.
+    ///   - receiver: The receiver; holds what arrived, also after an error.
+    func run<Receiver: TaskReceiver>(
+        _ original: URLRequest, mayRepeat: Bool, _ receiver: inout Receiver
+    ) async throws -> Receiver.Result {
+        var request = original
+        let isSingle = !mayRepeat && !request.isRepeatable
+        if isSingle { request.setHeader("Connection", "close") }
+        if let body = request.httpBody, !body.isEmpty { request.attach(UploadStream(.data(body))) }
+        while true {
+            let session =
+                isSingle && !request.usesTLS
+                ? TaskSession(configuration) : TaskSession.companion(of: self, usesFreshConnections: isSingle)
+            for (name, value) in session.headers where request.header(name) == nil { request.setHeader(name, value) }
+            do {
+                return try await session.run(&receiver, for: self, isSingle: isSingle) { [request] in $0.dataTask(with: request) }
+            } catch let challenge as Challenged {
+                request.setHeader("Authorization", challenge.authorization)
+            }
+        }
     }
 }
 
@@ -94,27 +136,6 @@ extension TaskSession {
     }
 
     private static let companions = Mutex<[Key: Companion]>([:])
-
-    /// Returns the session that sends a request, and prepares the request.
-    ///
-    /// On a connection that it reuses, libcurl sends a request again if the connection ends without an answer
-    /// (`Curl_retry_request`). A request that must not be sent twice gets `Connection: close`, and such requests have a companion
-    /// of their own, without connections of others.
-    ///
-    /// - Parameters:
-    ///   - original: The session.
-    ///   - request: The request.
-    ///   - mayRepeat: True if the caller knows that it may be sent twice, whatever its method.
-    static func companion(of original: URLSession, for request: inout URLRequest, mayRepeat: Bool) -> TaskSession {
-        let isSingle =
-            !mayRepeat && !request.hasIdempotencyKey
-            && !HTTPRetryClassifier.idempotentMethods.contains(request.methodName)
-        if isSingle { request.setHeader("Connection", "close") }
-        if let body = request.httpBody, !body.isEmpty { request.attach(UploadStream(.data(body))) }
-        let session = companion(of: original, usesFreshConnections: isSingle)
-        for (name, value) in session.headers where request.header(name) == nil { request.setHeader(name, value) }
-        return session
-    }
 
     /// Returns the session that runs the tasks of another one, with the same configuration but no cache.
     ///
@@ -144,6 +165,10 @@ extension TaskSession {
 
 /// A task's run, as the dispatcher sees it.
 private protocol TaskListener: AnyObject, Sendable {
+    /// True if the request must not be sent twice.
+    var isSingle: Bool { get }
+    /// Ends the run, because libcurl is about to send the request on another connection.
+    func refuseRepetition()
     func redirect(_ response: HTTPURLResponse, to request: URLRequest, _ follow: @escaping @Sendable (URLRequest?) -> Void)
     func answer(
         _ challenge: URLAuthenticationChallenge,
@@ -176,10 +201,11 @@ private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
     /// The queue of the session's delegate, which runs one operation at a time.
     private let queue: OperationQueue
     private let original: URLSession?
+    let isSingle: Bool
     private let state = Mutex(State())
 
-    init(_ task: URLSessionTask, _ queue: OperationQueue, _ original: URLSession?) {
-        (self.task, self.queue, self.original) = (task, queue, original)
+    init(_ task: URLSessionTask, _ queue: OperationQueue, _ original: URLSession?, isSingle: Bool) {
+        (self.task, self.queue, self.original, self.isSingle) = (task, queue, original, isSingle)
     }
 
     func start(_ receiver: Receiver, _ continuation: CheckedContinuation<End, Never>) {
@@ -262,15 +288,26 @@ private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
         _ completion: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         // Foundation stops the program for other methods.
-        if challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPBasic {
+        let isBasic = challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPBasic
+        let chosen: URLCredential? =
             switch disposition {
-            case .useCredential where credential != nil: return reply { completion(.useCredential, credential) }
-            case .performDefaultHandling where challenge.proposedCredential != nil:
-                return reply { completion(.performDefaultHandling, nil) }
-            default: break
+            case .useCredential: credential
+            case .performDefaultHandling: challenge.proposedCredential
+            default: nil
             }
+        guard isBasic, let chosen else {
+            pass { try $0.end(task.response as? HTTPURLResponse) }
+            return
         }
-        pass { try $0.end(task.response as? HTTPURLResponse) }
+        // Foundation would send the request on the connection that it has just used.
+        guard isSingle, let request = task.currentRequest, !request.isRepeatable else {
+            return reply { completion(.useCredential, chosen) }
+        }
+        let authorization = "Basic " + Data("\(chosen.user ?? ""):\(chosen.password ?? "")".utf8).base64EncodedString()
+        pass {
+            if request.header("Authorization") == authorization { return try $0.end(task.response as? HTTPURLResponse) }
+            throw Challenged(authorization: authorization)
+        }
     }
 
     /// Calls the delegate of the caller's session on its queue; returns `false` if there is none.
@@ -290,6 +327,8 @@ private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
     }
 
     func receive(_ data: Data) { pass { try $0.receive(data) } }
+
+    func refuseRepetition() { pass { _ in throw URLError(.networkConnectionLost) } }
 
     func end(_ error: (any Error)?) {
         pass(cancelsTask: false) { receiver in
@@ -348,8 +387,11 @@ private final class TaskDispatcher: NSObject, URLSessionDataDelegate {
         let configuration = session.configuration
         // The method of the redirected request tells whether it has a body. Foundation has lost it: the redirect is the response.
         let hadUpload = task.originalRequest?.hasUpload == true
-        run(of: task)?.redirect(response, to: request.withCookies(of: configuration)) { [self] request in
-            guard !hadUpload || ["GET", "HEAD"].contains(request?.httpMethod) else { return completionHandler(nil) }
+        let run = run(of: task)
+        // One that must not be sent twice would be sent on a connection that was used.
+        let isBound = hadUpload || run?.isSingle == true
+        run?.redirect(response, to: request.withCookies(of: configuration)) { [self] request in
+            guard !isBound || ["GET", "HEAD"].contains(request?.httpMethod) else { return completionHandler(nil) }
             let request = hadUpload ? request?.detached() : request
             if request?.usesTLS == true { state.withLock { $0.hasUsedTLS = true } }
             completionHandler(request)
@@ -363,11 +405,14 @@ private final class TaskDispatcher: NSObject, URLSessionDataDelegate {
         run(of: task)?.answer(challenge, completionHandler)
     }
 
-    // The request is sent again on another connection: its stream is read again.
+    // libcurl sends the request again on another connection: its stream is read again.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
-        completionHandler(task.originalRequest?.httpBodyStream)
+        guard let run = run(of: task), run.isSingle else { return completionHandler(task.originalRequest?.httpBodyStream) }
+        run.refuseRepetition()
+        // The task is cancelled a moment later: until then nothing can follow the head.
+        completionHandler(UploadStream(.unreadable))
     }
 
     func urlSession(
@@ -388,6 +433,11 @@ private final class TaskDispatcher: NSObject, URLSessionDataDelegate {
 }
 
 extension URLRequest {
+    /// True if the method or a key says that the request may be sent twice.
+    fileprivate var isRepeatable: Bool {
+        hasIdempotencyKey || HTTPRetryClassifier.idempotentMethods.contains(methodName)
+    }
+
     fileprivate var usesTLS: Bool { url?.scheme?.lowercased() == "https" }
 
     /// Returns the request with the cookies for its URL, which Foundation sets only without a delegate for redirects.

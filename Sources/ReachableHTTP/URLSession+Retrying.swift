@@ -134,8 +134,7 @@ extension URLSession {
         timed(policy) { [self] request in
             var (request, receiver) = (request, DataReceiver())
             if let body = try upload.stream() { request.attach(body, for: self) }
-            let companion = TaskSession.companion(of: self, for: &request, mayRepeat: idempotency == .assured)
-            return try await companion.run(&receiver, for: self) { [request] in $0.dataTask(with: request) }
+            return try await run(request, mayRepeat: idempotency == .assured, &receiver)
         } body: {
             $0.data
         }

@@ -12,6 +12,8 @@ final class UploadStream: InputStream {
         case data(Data)
         /// The first bytes of an open file.
         case file(FileHandle, length: Int)
+        /// A body that cannot be read, so that no request with it is complete.
+        case unreadable
     }
 
     let length: Int
@@ -24,6 +26,7 @@ final class UploadStream: InputStream {
             switch content {
             case .data(let data): data.count
             case .file(_, let length): length
+            case .unreadable: 1
             }
         super.init(data: Data())
     }
@@ -56,6 +59,7 @@ final class UploadStream: InputStream {
         case .file(let file, _):
             repeat { result = pread(file.fileDescriptor, buffer, count, off_t(position)) } while result < 0 && errno == EINTR
             guard result > 0 else { return -1 }
+        case .unreadable: return -1
         }
         position += result
         return result

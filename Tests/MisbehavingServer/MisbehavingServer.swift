@@ -41,6 +41,7 @@ public final class MisbehavingServer: Sendable {
     public let port: UInt16
     private let descriptor: Int32
     private let keepsBodies: Bool
+    private let keepsConnections: Bool
     private let answer: @Sendable (Request) -> Reply
     private let progress: @Sendable (Request, Int) -> Void
     private let state = Mutex(State())
@@ -51,16 +52,18 @@ public final class MisbehavingServer: Sendable {
     ///   - address: The IPv4 address of the server.
     ///   - port: The port; 0 lets the system choose one.
     ///   - keepsBodies: `true` if `answer` gets the bodies of requests, too.
+    ///   - keepsConnections: `true` if it ignores the clients' `Connection: close`, as small servers do.
     ///   - prepare: Runs first on the thread that opens the socket, for example to enter a namespace.
     ///   - progress: Gets the number of bytes of a request's body that have arrived, and may block the rest.
     ///   - answer: Returns the reply to a request; called by the connections' threads.
     public init(
-        at address: String = "127.0.0.1", port: UInt16 = 0, keepsBodies: Bool = false,
+        at address: String = "127.0.0.1", port: UInt16 = 0, keepsBodies: Bool = false, keepsConnections: Bool = false,
         prepare: @escaping @Sendable () throws -> Void = {},
         progress: @escaping @Sendable (Request, Int) -> Void = { _, _ in },
         answer: @escaping @Sendable (Request) -> Reply
     ) throws {
         self.keepsBodies = keepsBodies
+        self.keepsConnections = keepsConnections
         self.progress = progress
         self.answer = answer
         let opened = Mutex<Result<(Int32, UInt16), any Error>?>(nil)
@@ -210,7 +213,7 @@ public final class MisbehavingServer: Sendable {
     /// Sends a reply; returns `true` if another request may follow.
     private func act(_ reply: Reply, _ connection: Connection, _ request: Request) -> Bool {
         // RFC 9112, section 9.6.
-        let closes = request.headers["connection"]?.lowercased() == "close"
+        let closes = !keepsConnections && request.headers["connection"]?.lowercased() == "close"
         func head(_ status: Int, _ headers: [String: String], _ length: Int?) -> [UInt8] {
             var own = length.map { ["Content-Length": "\($0)"] } ?? [:]
             if closes || length == nil { own["Connection"] = "close" }

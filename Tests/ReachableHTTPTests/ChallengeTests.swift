@@ -63,7 +63,7 @@ import Testing
 
     @Test func sessionDelegateProvidesCredentials() async throws {
         try await Exchange.run(Self.answerToAnyone) { exchange in
-            let keeper = Keeper()
+            let keeper = PasswordKeeper()
             let session = URLSession(configuration: .ephemeral, delegate: keeper, delegateQueue: nil)
             defer { session.finishTasksAndInvalidate() }
             let (data, response) = try await session.data(for: try exchange.request(), retrying: .steady, on: exchange.bus)
@@ -76,7 +76,7 @@ import Testing
     @Test func challengedRequestCanBeCancelled() async {
         await #expect(processExitsWith: .success) {
             try await Exchange.run(Self.answerToAnyone) { exchange in
-                let session = URLSession(configuration: .ephemeral, delegate: Keeper(), delegateQueue: nil)
+                let session = URLSession(configuration: .ephemeral, delegate: PasswordKeeper(), delegateQueue: nil)
                 defer { session.finishTasksAndInvalidate() }
                 for index in 0..<200 {
                     let loading = Task { [request = try exchange.request()] in
@@ -88,17 +88,17 @@ import Testing
             }
         }
     }
+}
 
-    /// A delegate that knows a password.
-    private final class Keeper: NSObject, URLSessionTaskDelegate {
-        let asked = Mutex(0)
+/// A delegate that knows a password.
+final class PasswordKeeper: NSObject, URLSessionTaskDelegate {
+    let asked = Mutex(0)
 
-        func urlSession(
-            _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
-            completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
-        ) {
-            asked.withLock { $0 += 1 }
-            completionHandler(.useCredential, URLCredential(user: "u", password: "p", persistence: .forSession))
-        }
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        asked.withLock { $0 += 1 }
+        completionHandler(.useCredential, URLCredential(user: "u", password: "p", persistence: .forSession))
     }
 }

@@ -49,8 +49,7 @@ struct DurableExchange: Sendable {
             var request = request
             if let body = try upload.stream() { request.attach(body, for: options.session) }
             var receiver = BoundedReceiver(limit: options.largestResponse, accepted: options.acceptedStatuses)
-            let session = TaskSession.companion(of: options.session, for: &request, mayRepeat: head.isRepeatable)
-            return try await session.run(&receiver, for: options.session) { [request] in $0.dataTask(with: request) }
+            return try await options.session.run(request, mayRepeat: head.isRepeatable, &receiver)
         }
     }
 

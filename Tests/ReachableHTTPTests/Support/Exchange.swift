@@ -16,22 +16,24 @@ final class Exchange: Sendable {
     let session = URLSession(configuration: .ephemeral)
     private let monitor: ReachabilityMonitor
 
-    init(inRealTime: Bool = false, answer: @escaping @Sendable (Request) -> Reply) throws {
+    init(
+        inRealTime: Bool = false, keepsConnections: Bool = false, answer: @escaping @Sendable (Request) -> Reply
+    ) throws {
         network = SimulatedNetwork.online(clock: clock)
         monitor = ReachabilityMonitor(network)
         let clock: any Clock<Duration> = inRealTime ? ContinuousClock() : clock
         bus = RetryBus(monitor, clock: clock, generator: SeededGenerator(seed: 1))
-        server = try MisbehavingServer(answer: answer)
+        server = try MisbehavingServer(keepsConnections: keepsConnections, answer: answer)
     }
 
     deinit { session.finishTasksAndInvalidate() }
 
     /// Runs a body with a running monitor, and stops the server afterwards.
     static func run(
-        inRealTime: Bool = false, _ answer: @escaping @Sendable (Request) -> Reply,
+        inRealTime: Bool = false, keepsConnections: Bool = false, _ answer: @escaping @Sendable (Request) -> Reply,
         _ body: @Sendable (Exchange) async throws -> Void
     ) async throws {
-        let exchange = try Exchange(inRealTime: inRealTime, answer: answer)
+        let exchange = try Exchange(inRealTime: inRealTime, keepsConnections: keepsConnections, answer: answer)
         let running = Task { [monitor = exchange.monitor] in try await monitor.run() }
         defer {
             running.cancel()

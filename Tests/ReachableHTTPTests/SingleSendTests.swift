@@ -1,0 +1,101 @@
+import Foundation
+import FoundationNetworking
+import Glibc
+import MisbehavingServer
+import ReachabilityTesting
+import ReachableHTTP
+import ReachableRetry
+import Testing
+
+#if AsyncHTTPClient
+import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+#endif
+
+/// Requests that must not be sent twice, and a server that keeps each connection until it ends it.
+@Suite(.timeLimit(.minutes(20))) struct SingleSendTests {
+    private static let count = 1000
+
+    /// Sends requests, eight at a time, to a server that after a pause answers a request, or ends its connection instead.
+    private func expectSingleRequests(_ send: @escaping @Sendable (Exchange, _ path: String) async throws -> Void) async throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        try await Exchange.run(keepsConnections: true) { request in
+            var generator = SplitMix64(seed: seed &+ UInt64(request.number))
+            usleep(.random(in: 0...2000, using: &generator))
+            switch Int.random(in: 0..<6, using: &generator) {
+            case 0: return .reset
+            case 1: return .raw([])
+            case 2: return .respondUntilClose(200, body: [])
+            default: return .respond(200)
+            }
+        } _: { exchange in
+            let failed = await withTaskGroup(of: Int.self) { group in
+                for worker in 0..<8 {
+                    group.addTask {
+                        var failed = 0
+                        for number in stride(from: worker, to: Self.count, by: 8) {
+                            do { try await send(exchange, "/\(number)") } catch { failed += 1 }
+                        }
+                        return failed
+                    }
+                }
+                return await group.reduce(0, +)
+            }
+            let sent = Dictionary(grouping: exchange.server.requests, by: \.path)
+            #expect(sent.count == Self.count && sent.allSatisfy { $1.count == 1 }, "seed \(seed)")
+            #expect(failed > Self.count / 5 && failed < Self.count / 2, "\(failed) had no answer; seed \(seed)")
+        }
+    }
+
+    /// Without that, libcurl sends some of them twice.
+    @Test(arguments: [true, false]) func sessionCarriesOutEachOnce(hasBody: Bool) async throws {
+        try await expectSingleRequests { exchange, path in
+            let request = try exchange.request("POST", path)
+            let body = hasBody ? Data("pay".utf8) : Data()
+            _ = try await exchange.session.upload(for: request, from: body, retrying: .steady, on: exchange.bus)
+        }
+    }
+
+    #if AsyncHTTPClient
+    @Test(arguments: [true, false]) func clientCarriesOutEachOnce(hasBody: Bool) async throws {
+        let client = HTTPClient(configuration: .steady)
+        do {
+            try await expectSingleRequests { exchange, path in
+                let body = ByteBuffer(string: hasBody ? "pay" : "")
+                _ = try await client.upload(
+                    exchange.clientRequest(.POST, path), from: body, retrying: .steady, on: exchange.bus)
+            }
+        } catch {
+            try await client.shutdown()
+            throw error
+        }
+        try await client.shutdown()
+    }
+    #endif
+
+    /// A connection that has been used may be at its end.
+    @Test(arguments: [true, false]) func redirectIsAnAnswer(hasBody: Bool) async throws {
+        try await Exchange.run(keepsConnections: true) { _ in
+            .respond(307, ["Location": "/there"])
+        } _: { exchange in
+            let (_, response) = try await exchange.session.upload(
+                for: try exchange.request("POST"), from: Data(hasBody ? "pay".utf8 : "".utf8), retrying: .steady, on: exchange.bus)
+            #expect(response.statusCode == 307 && exchange.server.requests.count == 1)
+        }
+    }
+
+    @Test(arguments: [true, false]) func credentialsAreSentOnAnotherConnection(isRight: Bool) async throws {
+        try await Exchange.run(keepsConnections: true) { request in
+            isRight && request.headers["authorization"] == "Basic dTpw"
+                ? .respond(200) : .respond(401, ["WWW-Authenticate": "Basic realm=\"x\""])
+        } _: { exchange in
+            let session = URLSession(configuration: .ephemeral, delegate: PasswordKeeper(), delegateQueue: nil)
+            defer { session.finishTasksAndInvalidate() }
+            let (_, response) = try await session.upload(
+                for: try exchange.request("POST"), from: Data("pay".utf8), retrying: .steady, on: exchange.bus)
+            #expect(response.statusCode == (isRight ? 200 : 401))
+            #expect(exchange.server.requests.map(\.length) == [3, 3] && exchange.server.acceptedCount == 2)
+        }
+    }
+}
