@@ -1,6 +1,7 @@
 internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
+internal import ReachableRetry
 internal import Synchronization
 
 /// One download over several attempts, and its file.
@@ -78,6 +79,14 @@ final class Download: Sendable {
     }
 }
 
+extension Attempt {
+    /// Reports now and then that a download goes on.
+    func report(_ partial: PartialDownload, after count: Int) {
+        let step: Int64 = 1 << 16
+        if partial.received / step != (partial.received - Int64(count)) / step { reportProgress() }
+    }
+}
+
 extension RepeatableRequest {
     /// Asks for the missing part of a download, if the request and the options allow it.
     mutating func resume(_ partial: inout PartialDownload, _ options: HTTPRequestRetryOptions<Self>) {
@@ -122,23 +131,32 @@ extension URLSession {
 extension Download {
     /// Makes one attempt.
     func attempt(
-        _ request: URLRequest, _ options: HTTPRetryOptions, in session: URLSession
+        _ request: URLRequest, _ options: HTTPRetryOptions, in session: URLSession, _ attempt: Attempt
     ) async throws -> HTTPExchange<URL, HTTPStatusError> {
         defer { close() }
-        var receiver = Receiver(download: self, partial: try open())
+        var receiver = Receiver(download: self, attempt: attempt, partial: try open())
+        attempt.reportProgress(kept: receiver.partial.kept)
         defer { keep(receiver.partial) }
-        return try await session.download(request, options, mayRepeat: options.idempotency == .assured, &receiver)
+        do {
+            return try await session.download(request, options, mayRepeat: options.idempotency == .assured, &receiver)
+        } catch {
+            attempt.reportProgress(kept: receiver.partial.kept)
+            throw error
+        }
     }
 
     /// A receiver that writes the body to the file.
     private struct Receiver: PartReceiver {
         let download: Download
+        let attempt: Attempt
         var partial: PartialDownload
         /// `nil` before a response: Foundation reports some redirects without a target only at their end.
         private var body: PartialDownload.Body?
         private var errorBody = Data()
 
-        init(download: Download, partial: PartialDownload) { (self.download, self.partial) = (download, partial) }
+        init(download: Download, attempt: Attempt, partial: PartialDownload) {
+            (self.download, self.attempt, self.partial) = (download, attempt, partial)
+        }
 
         mutating func receive(_ response: HTTPURLResponse?) throws -> HTTPExchange<URL, HTTPStatusError>? {
             let length = response.map(\.expectedContentLength) ?? -1
@@ -170,6 +188,7 @@ extension Download {
                 }
                 try write { try $0.append(data) }
                 partial.receive(data.count)
+                attempt.report(partial, after: data.count)
             }
             return nil
         }

@@ -45,7 +45,7 @@ extension HTTPExchange: Sendable where Body: Sendable {}
 /// The client's part in one job.
 struct HTTPTransfer<Request: RepeatableRequest, Body: Sendable>: Sendable {
     /// Makes one attempt.
-    let exchange: @Sendable (Request) async throws -> HTTPExchange<Body, Request.StatusError>
+    let exchange: @Sendable (Request, Attempt) async throws -> HTTPExchange<Body, Request.StatusError>
     /// Makes the caller's body of an error response that is returned.
     let body: @Sendable (Request.StatusError) throws -> Body
 }
@@ -136,7 +136,7 @@ struct HTTPJob<Request: RepeatableRequest>: Sendable {
         do {
             try DescriptorShare.process.take()
             defer { DescriptorShare.process.giveBack() }
-            result = try await transfer.exchange(sent)
+            result = try await transfer.exchange(sent, attempt)
         } catch {
             // The canceller knows the reason.
             if Task.isCancelled { throw classified(CancellationError(), nil, of: sent) }

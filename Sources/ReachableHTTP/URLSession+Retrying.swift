@@ -131,7 +131,7 @@ extension URLSession {
 
     /// Returns a transfer whose response is kept in memory.
     func loading(_ upload: Upload, _ policy: RetryPolicy, _ idempotency: HTTPIdempotency) -> HTTPTransfer<URLRequest, Data> {
-        timed(policy) { [self] request in
+        timed(policy) { [self] request, _ in
             var (request, receiver) = (request, DataReceiver())
             if let body = try upload.stream() { request.attach(body, for: self) }
             return try await run(request, mayRepeat: idempotency == .assured, &receiver)
@@ -143,8 +143,8 @@ extension URLSession {
     /// Returns a transfer that writes the response to a file.
     func downloading(_ policy: RetryPolicy, _ options: HTTPRetryOptions) -> HTTPTransfer<URLRequest, URL> {
         let download = Download(in: options.downloadDirectory)
-        return timed(policy) { [self] request in
-            let result = try await download.attempt(request, options, in: self)
+        return timed(policy) { [self] request, attempt in
+            let result = try await download.attempt(request, options, in: self, attempt)
             if case .value = result { download.handOver() }
             return result
         } body: {
@@ -154,15 +154,16 @@ extension URLSession {
 
     /// Sets the timeout of each attempt's request.
     private func timed<Body>(
-        _ policy: RetryPolicy, exchange: @escaping @Sendable (URLRequest) async throws -> HTTPExchange<Body, HTTPStatusError>,
+        _ policy: RetryPolicy,
+        exchange: @escaping @Sendable (URLRequest, Attempt) async throws -> HTTPExchange<Body, HTTPStatusError>,
         body: @escaping @Sendable (HTTPStatusError) throws -> Body
     ) -> HTTPTransfer<URLRequest, Body> {
         let timeout = configuration.timeoutIntervalForRequest
         return HTTPTransfer(
-            exchange: { request in
+            exchange: { request, attempt in
                 var request = request
                 request.setTimeout(policy, timeout)
-                return try await exchange(request)
+                return try await exchange(request, attempt)
             }, body: body)
     }
 }

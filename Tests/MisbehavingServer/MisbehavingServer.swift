@@ -242,6 +242,9 @@ public final class MisbehavingServer: Sendable {
         case .stallAfter(let status, let headers, let body, let count):
             connection.write(head(status, headers, body.count) + body.prefix(count))
             connection.untilGone()
+        case .late(let milliseconds, let reply):
+            poll(nil, 0, milliseconds)
+            return act(reply, connection, request)
         case .raw(let bytes): connection.write(bytes)
         case .reset: connection.resetOnClose()
         case .stall: connection.untilGone()

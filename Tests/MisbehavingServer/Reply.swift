@@ -1,5 +1,5 @@
 /// The server's reaction to a request.
-public enum Reply: Sendable {
+public indirect enum Reply: Sendable {
     /// A whole response.
     case respond(Int, [String: String] = [:], body: [UInt8] = [])
     /// A whole response without a length, which ends with the connection.
@@ -14,6 +14,8 @@ public enum Reply: Sendable {
     case stallAfter(Int, [String: String] = [:], body: [UInt8], count: Int)
     /// These bytes, which may be no response; the connection is closed normally after them.
     case raw([UInt8])
+    /// Another reply, after a time in milliseconds.
+    case late(Int32, Reply)
     /// A reset of the connection.
     case reset
     /// Silence until the client is gone.

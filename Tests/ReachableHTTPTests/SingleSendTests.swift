@@ -1,6 +1,5 @@
 import Foundation
 import FoundationNetworking
-import Glibc
 import MisbehavingServer
 import ReachabilityTesting
 import ReachableHTTP
@@ -22,13 +21,10 @@ import NIOHTTP1
         let seed = UInt64.random(in: 0 ... .max)
         try await Exchange.run(keepsConnections: true) { request in
             var generator = SplitMix64(seed: seed &+ UInt64(request.number))
-            usleep(.random(in: 0...2000, using: &generator))
-            switch Int.random(in: 0..<6, using: &generator) {
-            case 0: return .reset
-            case 1: return .raw([])
-            case 2: return .respondUntilClose(200, body: [])
-            default: return .respond(200)
-            }
+            let pause = Int32.random(in: 0...2, using: &generator)
+            let ends: [Reply] = [.reset, .raw([]), .respondUntilClose(200, body: [])]
+            let end = ends.randomElement(using: &generator) ?? .reset
+            return .late(pause, Bool.random(using: &generator) ? .respond(200) : end)
         } _: { exchange in
             let failed = await withTaskGroup(of: Int.self) { group in
                 for worker in 0..<8 {

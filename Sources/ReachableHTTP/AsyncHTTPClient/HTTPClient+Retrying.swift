@@ -219,7 +219,7 @@ extension HTTPClient {
     func loading(_ file: URL? = nil, upTo maxBytes: Int) -> HTTPTransfer<HTTPClientRequest, Void> {
         // A buffer has at most 4 GiB.
         let limit = min(max(0, maxBytes), Int(UInt32.max))
-        return HTTPTransfer { [self] request in
+        return HTTPTransfer { [self] request, _ in
             var request = request
             if let file { request.body = try await .file(file) }
             var response = try await execute(request, deadline: .distantFuture)
@@ -235,8 +235,8 @@ extension HTTPClient {
     /// Returns a transfer that writes the response to a file.
     func downloading(_ options: HTTPClientRetryOptions) -> HTTPTransfer<HTTPClientRequest, URL> {
         let download = Download(in: options.downloadDirectory)
-        return HTTPTransfer { [self] request in
-            let result = try await download.attempt(request, options, by: self)
+        return HTTPTransfer { [self] request, attempt in
+            let result = try await download.attempt(request, options, by: self, attempt)
             if case .value = result { download.handOver() }
             return result
         } body: {
@@ -248,25 +248,31 @@ extension HTTPClient {
 extension Download {
     /// Makes one attempt.
     fileprivate func attempt(
-        _ request: HTTPClientRequest, _ options: HTTPClientRetryOptions, by client: HTTPClient
+        _ request: HTTPClientRequest, _ options: HTTPClientRetryOptions, by client: HTTPClient, _ attempt: Attempt
     ) async throws -> HTTPExchange<URL, HTTPClientStatusError> {
         defer { close() }
         var partial = try await NIOThreadPool.singleton.runIfActive { [self] in try open() }
+        attempt.reportProgress(kept: partial.kept)
         defer { keep(partial) }
-        while true {
-            let received = partial.received
-            var request = request
-            request.resume(&partial, options)
-            let response = try await client.execute(request, deadline: .distantFuture)
-            if let end = try await receive(response, &partial) { return end }
-            // The server limits the length of parts.
-            guard partial.received > received else { throw HTTPClientError.remoteConnectionClosed }
+        do {
+            while true {
+                let received = partial.received
+                var request = request
+                request.resume(&partial, options)
+                let response = try await client.execute(request, deadline: .distantFuture)
+                if let end = try await receive(response, &partial, attempt) { return end }
+                // The server limits the length of parts.
+                guard partial.received > received else { throw HTTPClientError.remoteConnectionClosed }
+            }
+        } catch {
+            attempt.reportProgress(kept: partial.kept)
+            throw error
         }
     }
 
     /// Receives a response; returns `nil` if it ended in good order before the whole was there.
     private func receive(
-        _ response: HTTPClientResponse, _ partial: inout PartialDownload
+        _ response: HTTPClientResponse, _ partial: inout PartialDownload, _ attempt: Attempt
     ) async throws -> HTTPExchange<URL, HTTPClientStatusError>? {
         let body = partial.begin(
             status: Int(response.status.code), header: { response.headers.first(name: $0) },
@@ -290,6 +296,7 @@ extension Download {
             }
             try await write(&partial) { try $0.append(Array(part.readableBytesView)) }
             partial.receive(part.readableBytes)
+            attempt.report(partial, after: part.readableBytes)
         }
         return partial.isComplete ? .value(location, head) : nil
     }

@@ -27,6 +27,8 @@ struct DownloadRecord: Codable, Hashable, Sendable {
     var synchronized: Int64 = 0
     /// The boot in which the bytes behind those were written.
     var bootID: String?
+    /// The most bytes that were kept of representations before this one; `nil` if this is the first.
+    var most: Int64?
     /// True if the bytes came in several responses.
     var isJoined = false
     /// The file, once it may be at the destination.

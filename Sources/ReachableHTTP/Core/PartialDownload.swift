@@ -98,6 +98,9 @@ package struct PartialDownload: Hashable, Sendable {
     /// `true` if a response that ended in good order completes the download: a part may be shorter than requested.
     package var isComplete: Bool { total.map { received == $0 } ?? (part != .rest) }
 
+    /// The number of bytes that the next attempt need not ask for.
+    package var kept: Int64 { validator == nil ? 0 : received }
+
     /// Forgets all that has arrived.
     package mutating func discard() { self = PartialDownload() }
 

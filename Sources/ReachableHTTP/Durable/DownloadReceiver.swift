@@ -1,11 +1,13 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import ReachableRetry
 
 /// A receiver that writes the body to the partial file of a durable download.
 struct DownloadReceiver: PartReceiver {
     typealias Result = HTTPExchange<Void, HTTPStatusError>
 
     private let file: PartialFile
+    private let attempt: Attempt
     private let length: Int64?
     private let onWrite: @Sendable (Int64) -> Void
     var partial: PartialDownload
@@ -15,10 +17,11 @@ struct DownloadReceiver: PartReceiver {
 
     /// - Parameters:
     ///   - file: The file, with what has arrived.
+    ///   - attempt: The attempt, to which progress is reported.
     ///   - length: The expected size of the whole.
     ///   - onWrite: Gets the number of bytes that have arrived, after each write.
-    init(_ file: PartialFile, length: Int64?, onWrite: @escaping @Sendable (Int64) -> Void) {
-        (self.file, self.length, self.onWrite) = (file, length, onWrite)
+    init(_ file: PartialFile, _ attempt: Attempt, length: Int64?, onWrite: @escaping @Sendable (Int64) -> Void) {
+        (self.file, self.attempt, self.length, self.onWrite) = (file, attempt, length, onWrite)
         partial =
             file.record.map {
                 PartialDownload(received: file.length, total: $0.total, validator: $0.validator)
@@ -72,6 +75,7 @@ struct DownloadReceiver: PartReceiver {
         if let length, isOver || received > length { throw Self.mismatch(length, received) }
         try file.append(data)
         partial.receive(data.count)
+        attempt.report(partial, after: data.count)
         onWrite(partial.received)
         return nil
     }

@@ -106,11 +106,15 @@ public struct DurableDownload: JobParameters, Hashable {
         let (session, length) = (exchange.options.session, length)
         let onWrite = exchange.options.onWrite
         try await exchange.perform(head, attempt) { request in
-            var receiver = DownloadReceiver(file, length: length) { count in
-                attempt.attempt.reportProgress()
-                onWrite?(count)
+            let run = attempt.attempt
+            var receiver = DownloadReceiver(file, run, length: length) { onWrite?($0) }
+            run.reportProgress(kept: file.most)
+            do {
+                return try await session.download(request, HTTPRetryOptions(), mayRepeat: true, &receiver)
+            } catch {
+                run.reportProgress(kept: receiver.partial.kept)
+                throw error
             }
-            return try await session.download(request, HTTPRetryOptions(), mayRepeat: true, &receiver)
         }
     }
 

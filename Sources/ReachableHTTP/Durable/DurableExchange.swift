@@ -28,8 +28,8 @@ struct DurableExchange: Sendable {
         (retry.classifier, retry.errorStatuses) = (options.classifier, .thrown)
         if let adapt = options.adapt { retry.adapt = { request, _ in try await adapt(request, attempt) } }
         let transfer = HTTPTransfer<URLRequest, Body> {
-            [policy, silence = options.session.configuration.timeoutIntervalForRequest] in
-            var request = $0
+            [policy, silence = options.session.configuration.timeoutIntervalForRequest] request, _ in
+            var request = request
             request.setTimeout(policy, silence)
             do {
                 return try await exchange(request)

@@ -97,6 +97,9 @@ final class PartialFile: Sendable {
     /// The record of what has arrived; `nil` if the download has to start over.
     var record: DownloadRecord? { state.withLock { $0.record } }
 
+    /// The most bytes that have ever been kept.
+    var most: Int64 { state.withLock { max($0.length, $0.record?.most ?? 0) } }
+
     /// True if all bytes have arrived.
     var isComplete: Bool { state.withLock { $0.length == $0.record?.total } }
 
@@ -105,10 +108,11 @@ final class PartialFile: Sendable {
         // An old record must not meet bytes of the new representation, nor a new one old bytes.
         guard ftruncate(descriptor, 0) == 0, fsync(descriptor) == 0 else { throw Self.failure(errno) }
         let isSmall = headers.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count } <= 64 << 10
-        let record = DownloadRecord(
+        var record = DownloadRecord(
             key: key, validator: validator, total: total, status: status, headers: isSmall ? headers : [:], bootID: bootID)
+        if self.record != nil { record.most = most }
         try save(record)
-        state.withLock { $0 = State(record: record, length: 0) }
+        state.withLock { [record] in $0 = State(record: record, length: 0) }
     }
 
     /// Notes that further bytes come in another response.

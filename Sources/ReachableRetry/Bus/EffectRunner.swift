@@ -67,7 +67,7 @@ struct EffectRunner {
             case .succeeded: if let entry = state.table.remove(job.key, nil) { released.append(entry) }
             // The end effect follows and records the ending before the task runs.
             case .ended: wake(job.key, job.number, &state)
-            case .started, .failed, .backingOff: break
+            case .started, .failed, .backingOff, .warned: break
             }
         }
     }
@@ -82,7 +82,7 @@ struct EffectRunner {
         case .failed: state.table.update(key) { $0.record.trace?.noteFailure(at: now) }
         case .succeeded: traced.append((trace, id, nil))
         case .ended(let ending): traced.append((trace, id, ending))
-        case .waiting, .backingOff: break
+        case .waiting, .backingOff, .warned: break
         }
     }
 
@@ -112,7 +112,7 @@ struct EffectRunner {
         case .succeeded: state.unfinished[key] = nil
         case .ended(.gaveUp(let reason, _, _)) where reason != .shutDown: state.unfinished[key] = nil
         case .ended: state.unfinished[key]?.job.lastError = state.table[key]?.record.lastError
-        case .waiting, .started, .failed, .backingOff: break
+        case .waiting, .started, .failed, .backingOff, .warned: break
         }
     }
 
@@ -158,6 +158,7 @@ extension RetryBus.State {
                     error: error, fault: failure.fault, mayRetry: failure.mayRetry, isCharged: isCharged)
             }
         case .backingOff(let delay): (event.kind, event.delay) = (.backingOff, delay)
+        case .warned(let text): (event.kind, event.warning) = (.warning, text)
         case .succeeded: event.kind = .succeeded
         case .ended(.cancelled): event.kind = .cancelled
         case .ended(.gaveUp(let reason, let counts, _)):

@@ -148,7 +148,7 @@ extension RetryBus {
         )
     }
 
-    private var logger: Logger { configuration.logger ?? Logger(label: "ReachableRetry") }
+    var logger: Logger { configuration.logger ?? Logger(label: "ReachableRetry") }
 
     private func warnOfIdleMonitor() {
         logger.warning("the bus's monitor does not run, so that jobs do not wait for the network; next: call its run() before")

@@ -23,6 +23,10 @@ public struct RetryEvent: Sendable {
         ///
         /// Not published if the job waits for the network instead, or starts again at once.
         public static let backingOff = Kind(rawValue: "backingOff")
+        /// The library cannot keep a promise of its own in this attempt: see ``RetryEvent/warning``.
+        ///
+        /// The log has each text once in the life of a process, at `warning`.
+        public static let warning = Kind(rawValue: "warning")
         /// The job succeeded: the end.
         public static let succeeded = Kind(rawValue: "succeeded")
         /// The job gave up: the end; see ``RetryEvent/report``.
@@ -101,6 +105,8 @@ public struct RetryEvent: Sendable {
     public var failure: Failure?
     /// The delay, unless a reconnect comes first; only with ``Kind/backingOff``.
     public var delay: Duration?
+    /// The promise that is not kept, and what to do about it; only with ``Kind/warning``.
+    public var warning: String?
     /// The job's report; only with ``Kind/gaveUp``.
     public var report: GiveUp?
 }

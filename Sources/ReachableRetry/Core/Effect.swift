@@ -62,6 +62,7 @@ package enum JobChange: Hashable, Sendable {
     case started(Int, StartReason)
     case failed(AttemptFailure, isCharged: Bool)
     case backingOff(Duration)
+    case warned(String)
     case succeeded
     case ended(Ending)
 }

@@ -222,6 +222,9 @@ package struct JobHistory: Sendable {
     var hard = BusTime.past
     /// The previous delay, for decorrelated jitter.
     var previousDelay: Duration?
+    /// The most bytes of a transfer that were kept, and those before the running attempt; negative before the first report.
+    var kept: Int64 = -1
+    var keptBefore: Int64 = -1
     /// The time limit of the wait or the attempt.
     var limit = BusTime.never
     /// The source addresses of the running attempt's connections, as conditions.
@@ -240,6 +243,9 @@ package struct JobHistory: Sendable {
     /// The number of the scope's answers when no name server answered this job.
     var answersAtNameFailure: UInt64?
     var lastWasCharged = false
+
+    /// True if the running attempt has kept so much more than all before that its end is no failure.
+    var hasProgress: Bool { kept >= 0 && kept - keptBefore >= 65_536 }
     /// The fault of the last failure; only for jobs that go on in another life.
     var lastFailure = AttemptFailure.Fault.unknown
     /// True if an edge came during the attempt that failed last; the job did not wait for it.

@@ -27,7 +27,8 @@ extension RetryBusCore {
 
     /// Returns true if a failure would be charged now, but not if a lookup found the scope gone.
     package func wouldCharge(_ key: JobKey, _ report: FailureReport) -> Bool {
-        guard let job = self[key], job.phase == .running, isUncharged(job), job.interruption != .loss else { return false }
+        guard let job = self[key], job.phase == .running, isUncharged(job), job.interruption != .loss, !job.history.hasProgress
+        else { return false }
         if case .classified(let fault) = report.evidence, fault != .unknown { return false }
         let now = BusTime.never
         switch fault(report, job, isGone: false, at: now) {
@@ -44,8 +45,7 @@ extension RetryBusCore {
         let least: Duration =
             switch job.lastFault {
             case .local: ReleaseRules.leastDelayAfterShortage
-            case .network where !job.lastWasCharged: ReleaseRules.leastDelay
-            default: .zero
+            case .none, .network, .other: job.lastWasCharged ? .zero : ReleaseRules.leastDelay
             }
         jobs[Int(key.index)]?.history.soft = now + max(least, delay)
         jobs[Int(key.index)]?.history.previousDelay = delay
@@ -63,12 +63,17 @@ extension RetryBusCore {
         }
         let fault = fault(report, job, isGone: isGone, at: now)
         let isInterrupted = job.interruption == .loss
+        let hasProgress = job.history.hasProgress && !report.evidence.isAnswer
         let isCharged =
             switch fault {
-            case .network: !isInterrupted && !isUncharged(job)
+            case .network: !hasProgress && !isInterrupted && !isUncharged(job)
             case .local: false
-            case .server, .overload, .request, .unknown: true
+            case .server, .overload, .request, .unknown: !hasProgress
             }
+        if hasProgress {
+            jobs[Int(index)]?.history.failureIndex = 0
+            jobs[Int(index)]?.history.previousDelay = nil
+        }
         count(index, fault, report, isCharged: isCharged)
         if fault == .local { noteShortage(at: now) }
         noteFailureAtGate(key(index), job, fault, report, isCharged: isCharged, at: now)
@@ -76,7 +81,7 @@ extension RetryBusCore {
             gates[job.gate].throttle(until: now + delay, by: id, release.rules)
         }
         publish(index, .failed(AttemptFailure(fault, mayRetry: report.mayRetry), isCharged: isCharged))
-        noteFailure(job, fault, report)
+        if !hasProgress { noteFailure(job, fault, report) }
         if let reason = reasonToStop(index, report, fault, at: now) {
             giveUp(index, reason, isCut: reason == .deadline && job.interruption == .deadline, at: now)
             return .settled
@@ -87,6 +92,7 @@ extension RetryBusCore {
         if isCharged || fault == .local {
             return .backOff(index: Int(job.history.failureIndex), previous: job.history.previousDelay)
         }
+        if fault != .network { return .backOff(index: 1, previous: nil) }
         if unmet(job) != nil || epoch(of: job) != job.history.armedEpoch {
             restIfLost(index, at: now)
             // The job waits for the network, or starts at once after a reconnect during the attempt.
@@ -247,8 +253,10 @@ extension RetryBusCore {
     ///
     /// Must be called last, because a job that ends anyway pays for no retry.
     mutating func paysForRetry(_ index: JobIndex, _ report: FailureReport, _ fault: AttemptFailure.Fault) -> Bool {
-        // Charged or not, an attempt that reached no server costs nothing.
-        guard fault != .network, fault != .local, let job = jobs[Int(index)], let budget = job.rules.budget else { return true }
+        // Charged or not, an attempt that reached no server costs nothing; neither does progress.
+        guard fault != .network, fault != .local, let job = jobs[Int(index)], let budget = job.rules.budget,
+            job.lastWasCharged
+        else { return true }
         let isTimeout = job.interruption == .timeout || report.evidence == .timedOut
         guard let refund = budget.takeRetry(afterTimeout: isTimeout) else { return false }
         jobs[Int(index)]?.history.refund = refund

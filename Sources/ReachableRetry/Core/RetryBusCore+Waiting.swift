@@ -185,6 +185,7 @@ extension RetryBusCore {
         job.phase = .running
         (job.history.pass, job.history.round) = (pass, gates[job.gate].round)
         job.history.started = job.history.started.saturatingIncrement()
+        job.history.keptBefore = job.history.kept
         job.history.armedEpoch = epoch
         job.history.armedScopeEpoch = scopeEpoch(of: job)
         job.history.armedRetryNows = retryNows(of: job)

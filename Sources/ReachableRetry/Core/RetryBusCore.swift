@@ -193,7 +193,7 @@ package struct RetryBusCore: Sendable {
     ///
     /// - Parameter attempt: The number of the attempt. An attempt that has ended proves nothing.
     package mutating func noteProgress(_ key: JobKey, of attempt: Int, at now: BusTime) -> [Effect] {
-        guard let job = self[key], job.phase == .running, Int(job.history.started) == attempt else { return [] }
+        guard let job = running(key, attempt) else { return [] }
         noteAnswer(to: job)
         noteAnswerAtSite(key, job, at: now)
         gates[job.gate].notePassage(of: job.history.round, release.rules)
@@ -201,6 +201,33 @@ package struct RetryBusCore: Sendable {
         dirtyGates.append(job.gate)
         releaseJobs(at: now)
         return takeEffects()
+    }
+
+    /// Records how much of a transfer is kept; more than ever before proves the path.
+    ///
+    /// - Parameter attempt: The number of the attempt.
+    package mutating func noteKept(_ bytes: Int64, _ key: JobKey, of attempt: Int, at now: BusTime) -> [Effect] {
+        guard let job = running(key, attempt), bytes > job.history.kept else { return [] }
+        jobs[Int(key.index)]?.history.kept = bytes
+        // What lives before this one have kept.
+        guard job.history.kept >= 0 else {
+            jobs[Int(key.index)]?.history.keptBefore = bytes
+            return []
+        }
+        return noteProgress(key, of: attempt, at: now)
+    }
+
+    /// Publishes a warning about a running attempt.
+    package mutating func warn(_ text: String, _ key: JobKey, of attempt: Int) -> [Effect] {
+        guard running(key, attempt) != nil else { return [] }
+        publish(key.index, .warned(text))
+        return takeEffects()
+    }
+
+    /// Returns a job whose attempt of this number is running.
+    private func running(_ key: JobKey, _ attempt: Int) -> JobState? {
+        guard let job = self[key], job.phase == .running, Int(job.history.started) == attempt else { return nil }
+        return job
     }
 
     /// Records that the operation of a running attempt begins: the attempt's time limit counts from now.

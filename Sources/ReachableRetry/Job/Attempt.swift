@@ -17,15 +17,34 @@ public struct Attempt: Sendable {
     /// and kept connections are likely dead.
     public var epoch: UInt64
 
-    /// Reports progress to the bus.
-    var progress: (@Sendable () -> Void)?
+    /// A report of a running attempt to its bus.
+    enum Report: Sendable {
+        case progress
+        case kept(Int64)
+        case warning(String)
+    }
+
+    var report: (@Sendable (Report) -> Void)?
 
     /// Reports progress, such as an answer of the server or accepted data.
     ///
     /// Progress proves the path to the destination, so other jobs do not wait for the end of this attempt. For long operations; a
     /// success needs no report. It neither resets the count of charged attempts nor extends a limit. Thread-safe. Further calls,
     /// calls after the attempt's end and calls without a bus have no effect.
-    public func reportProgress() { progress?() }
+    public func reportProgress() { report?(.progress) }
+
+    /// Reports how much of a long transfer is kept: bytes of a download that need not be sent again, or of an upload that the
+    /// server has confirmed.
+    ///
+    /// An attempt that breaks off is not charged, and ends the backoff's growth, if it raised the most that was reported in this
+    /// job by at least 64 KiB; its successor starts after the policy's first delay, and after at least half a second. Report what
+    /// is there already when the attempt starts, and then each larger number; bytes that were merely sent do not count. A number
+    /// that is larger than all before proves the path, as ``reportProgress()`` does. Thread-safe. Calls after the attempt's end
+    /// and calls without a bus have no effect.
+    public func reportProgress(kept bytes: Int64) { report?(.kept(bytes)) }
+
+    /// Publishes a warning as an event, and logs it once in the life of the process.
+    package func warn(_ text: String) { report?(.warning(text)) }
 
     /// Creates an attempt, for calling an operation without a bus.
     public init(number: Int = 1, previousFailure: (any Error)? = nil, timeLimit: Duration? = nil, epoch: UInt64 = 0) {

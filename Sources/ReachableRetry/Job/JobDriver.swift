@@ -1,3 +1,4 @@
+internal import Logging
 internal import Reachability
 internal import Synchronization
 
@@ -353,6 +354,19 @@ extension RetryBus {
         }
     }
 
+    /// Records how much of a transfer is kept.
+    fileprivate func noteKept(_ bytes: Int64, _ handle: JobHandle, of attempt: Int) {
+        change { state, now in state.core.noteKept(bytes, handle.key, of: attempt, at: now) }
+    }
+
+    private static let warnings = Mutex<Set<String>>([])
+
+    /// Publishes a warning about a job, and logs it if it is the first of its text in this process.
+    fileprivate func warn(_ text: String, _ handle: JobHandle, of attempt: Int) {
+        change { state, _ in state.core.warn(text, handle.key, of: attempt) }
+        if Self.warnings.withLock({ $0.insert(text).inserted }) { logger.warning("\(text)") }
+    }
+
     /// Records that the handlers of a job's end have returned.
     func noteEndHandled() {
         let ends = state.withLock { state in
@@ -384,8 +398,12 @@ extension RetryBus.State {
         table.update(key) { $0.mayStart = false }
         var attempt = Attempt(
             number: start.number, previousFailure: table[key]?.record.lastError, timeLimit: start.limit, epoch: start.epoch)
-        attempt.progress = { [weak bus = driver.bus, handle = driver.handle] in
-            bus?.noteProgress(handle, of: start.number)
+        attempt.report = { [weak bus = driver.bus, handle = driver.handle] report in
+            switch report {
+            case .progress: bus?.noteProgress(handle, of: start.number)
+            case .kept(let bytes): bus?.noteKept(bytes, handle, of: start.number)
+            case .warning(let text): bus?.warn(text, handle, of: start.number)
+            }
         }
         return (.start(attempt), scopeOfSources(key))
     }

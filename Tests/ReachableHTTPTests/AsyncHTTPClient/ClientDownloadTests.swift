@@ -4,6 +4,7 @@ import Foundation
 import MisbehavingServer
 import NIOCore
 import NIOHTTP1
+import ReachabilityTesting
 import ReachableRetry
 import Testing
 
@@ -94,6 +95,31 @@ import Testing
         } _: { exchange, client in
             let data = try await download(exchange, client).0
             #expect(Array(data) == scene.file)
+        }
+    }
+
+    @Test(arguments: CutScene.allCases) func progressIsNoFailure(scene: CutScene) async throws {
+        try await Exchange.run(by: .steady) {
+            scene.reply(to: $0)
+        } _: { exchange, client in
+            let events = exchange.bus.events
+            let loading = Task {
+                try await client.download(
+                    exchange.clientRequest(), retrying: .steady.giveUpAfter(maxAttempts: 2), on: exchange.bus, options: .job)
+            }
+            // The client drops what it has not handed over when the connection ends: the server need not come to an end in four.
+            for await event in events {
+                if event.kind == .backingOff { exchange.clock.advance(by: .seconds(1)) }
+                if [.succeeded, .gaveUp].contains(event.kind) { break }
+            }
+            switch scene {
+            case .continues:
+                let (file, _) = try await loading.value
+                defer { try? FileManager.default.removeItem(at: file) }
+                #expect(try Array(Data(contentsOf: file)) == CutScene.file && exchange.server.requests.count >= 4)
+            case .ignoresRanges:
+                await #expect(throws: (any Error).self) { _ = try await loading.value }
+            }
         }
     }
 

@@ -208,6 +208,28 @@ import Testing
         }
     }
 
+    /// In each attempt's own life, also after a restart of the process.
+    @Test(arguments: CutScene.allCases) func progressIsNoFailure(scene: CutScene) async throws {
+        try await DurableTrial.run {
+            scene.reply(to: $0)
+        } _: { trial in
+            let policy = RetryPolicy.steady.giveUpAfter(maxAttempts: 2)
+            var life = trial.launch(policy: policy)
+            let id = try await life.queue.push(try Self.download(trial, sha256: nil)).id
+            for _ in 0..<scene.failures {
+                try await life.failure()
+                await life.stop()
+                await trial.world.clock.advance(by: .seconds(1))
+                life = trial.launch(policy: policy)
+            }
+            let job = try await life.end(of: id)
+            await life.stop()
+            #expect(
+                job.state == (scene == .continues ? .succeeded : .failed) && job.counters.charged == (scene == .continues ? 0 : 2))
+            if scene == .continues { #expect(try Self.contents(trial) == CutScene.file) }
+        }
+    }
+
     @Test(arguments: WholeScene.allCases) func wholeIsProven(scene: WholeScene) async throws {
         try await DurableTrial.run {
             scene.reply(to: $0)

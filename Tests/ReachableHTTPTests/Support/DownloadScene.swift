@@ -48,6 +48,25 @@ enum DownloadScene: String, CaseIterable, Sendable {
     }
 }
 
+/// A server that sends at most 300 000 bytes of a file per connection.
+enum CutScene: String, CaseIterable, Sendable {
+    case continues
+    case ignoresRanges
+
+    static let file = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+
+    /// The failures before the end with two charged attempts: progress is none.
+    var failures: Int { self == .continues ? 3 : 2 }
+
+    func reply(to request: Request) -> Reply {
+        let first = self == .continues ? request.firstByte ?? 0 : 0
+        let rest = Array(Self.file[first...])
+        var headers = ["ETag": "\"a\""]
+        if first > 0 { headers["Content-Range"] = "bytes \(first)-999999/1000000" }
+        return .stopShort(first > 0 ? 206 : 200, headers, body: rest, after: 300_000)
+    }
+}
+
 /// A server whose answers prove, one after the other, that a download has the whole.
 enum WholeScene: String, CaseIterable, Sendable {
     /// The server sends 20 000 bytes at a time.
@@ -57,7 +76,7 @@ enum WholeScene: String, CaseIterable, Sendable {
     /// The last chunk is lost, and nothing is behind the bytes that have arrived.
     case lostLastChunk
 
-    private static let body = DownloadScene.body
+    private static let body = Array(DownloadScene.body.prefix(60_000))
 
     var file: [UInt8] { Self.body }
 

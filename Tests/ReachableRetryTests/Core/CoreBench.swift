@@ -166,6 +166,11 @@ struct CoreBench {
     /// Reports progress of a running attempt.
     mutating func progress(_ job: JobKey, of attempt: Int = 1) { note(core.noteProgress(job, of: attempt, at: time)) }
 
+    /// Reports the kept part of a transfer, by default in the last attempt.
+    mutating func keep(_ bytes: Int64, _ job: JobKey, of attempt: Int? = nil) {
+        note(core.noteKept(bytes, job, of: attempt ?? starts(job).count, at: time))
+    }
+
     /// Reports the first element of a sequence.
     mutating func leaveLimits(_ job: JobKey) { note(core.leaveLimits(job, at: time)) }
 
@@ -260,7 +265,7 @@ struct CoreBench {
         case .ended(.gaveUp(let reason, _, let isCut)):
             lives[key, default: Life()].end = (now, reason.rawValue + (isCut ? ", cut" : ""))
         case .started(_, let startReason): lives[key, default: Life()].startReasons.append(startReason)
-        case .backingOff: break
+        case .backingOff, .warned: break
         }
     }
 }

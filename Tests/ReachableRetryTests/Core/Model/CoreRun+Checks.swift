@@ -144,6 +144,7 @@ extension CoreRun {
             model.jobs[index].reportedWait = nil
         case .failed: try check(!job.isCancelled, "it has failed though it was cancelled", index)
         case .backingOff: try check(job.state == .parked, "it backs off", index)
+        case .warned: break
         case .succeeded, .ended: publishedEnds.append(index)
         }
     }
