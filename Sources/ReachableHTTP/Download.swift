@@ -113,14 +113,14 @@ struct ShortPart: Error {}
 extension URLSession {
     /// Requests the missing part of a download, and the next ones if the server limits their length.
     func download<Receiver: PartReceiver>(
-        _ request: URLRequest, _ options: HTTPRetryOptions, mayRepeat: Bool, _ receiver: inout Receiver
+        _ request: URLRequest, _ options: HTTPRetryOptions, _ attempt: Attempt, _ receiver: inout Receiver
     ) async throws -> Receiver.Result {
         while true {
             let received = receiver.partial.received
             var request = request
             request.resume(&receiver.partial, options)
             do {
-                return try await run(request, mayRepeat: mayRepeat, &receiver)
+                return try await run(request, options.sendRule, attempt, &receiver)
             } catch is ShortPart {
                 guard receiver.partial.received > received else { throw URLError(.networkConnectionLost) }
             }
@@ -138,7 +138,7 @@ extension Download {
         attempt.reportProgress(kept: receiver.partial.kept)
         defer { keep(receiver.partial) }
         do {
-            return try await session.download(request, options, mayRepeat: options.idempotency == .assured, &receiver)
+            return try await session.download(request, options, attempt, &receiver)
         } catch {
             attempt.reportProgress(kept: receiver.partial.kept)
             throw error

@@ -60,7 +60,7 @@ public struct HTTPPathValidator: PathValidator {
         request.setValue("close", forHTTPHeaderField: "Connection")
         var verdict = ProbeVerdict(url: url.absoluteString, status: expectedStatus, body: expectedBody)
         do {
-            return try await Self.session.run(&verdict) { [request] in $0.dataTask(with: request) }
+            return try await Self.session.run(request, &verdict)
         } catch let error as URLError {
             try Task.checkCancellation()
             return .failed("no response from \(url): \(error.localizedDescription) (URLError \(error.code.rawValue))")

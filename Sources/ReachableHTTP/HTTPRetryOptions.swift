@@ -24,6 +24,11 @@ public struct HTTPRequestRetryOptions<Request: Sendable>: Sendable {
     public var classifier = HTTPRetryClassifier.standard
     /// The reason why the request may be sent twice.
     public var idempotency = HTTPIdempotency.method
+    /// If true, a request that must not be sent twice, and that its client may send twice, fails with ``SingleSendError``.
+    ///
+    /// With false it is sent, and the event `warning` and the log say so. `URLSession` may send a request without a body over TLS
+    /// twice, unless its method or ``idempotency`` allows that anyway; `HTTPClient` sends no request twice.
+    public var requiresSingleSend = false
     /// A function that makes each attempt's request from the job's; `nil` sends the request unchanged.
     ///
     /// For values that expire while a job waits, such as tokens and signatures. An error that it throws fails the attempt: it is
@@ -74,6 +79,8 @@ public struct HTTPRequestRetryOptions<Request: Sendable>: Sendable {
 
     /// Creates the default options.
     public init() {}
+
+    var sendRule: SendRule { SendRule(mayRepeat: idempotency == .assured, requiresSingleSend: requiresSingleSend) }
 }
 
 /// The reason why a request may be sent twice.

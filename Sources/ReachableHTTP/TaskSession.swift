@@ -30,8 +30,9 @@ extension TaskReceiver {
 final class TaskSession: Sendable {
     private let session: URLSession
     private let dispatcher = TaskDispatcher()
+    private let names = NameCache()
     /// The headers of the configuration, which Foundation would also send to other servers after a redirect.
-    fileprivate let headers: [String: String]
+    let headers: [String: String]
 
     /// Creates a session with a configuration, but without its cache and headers; it opens nothing before its first task.
     ///
@@ -60,19 +61,19 @@ final class TaskSession: Sendable {
     /// Cancelling the calling task cancels the session's task.
     ///
     /// - Parameters:
+    ///   - request: The request.
     ///   - receiver: The task's receiver; holds what arrived, also after an error.
     ///   - original: The caller's session, whose delegate answers challenges and redirects.
     ///   - isSingle: True if the request must not be sent twice.
-    ///   - makeTask: Makes the task without resuming it.
     /// - Throws: The receiver's error, or the task's `URLError`; ``Challenged`` if a request that must not be sent twice has to be
     ///   sent with credentials.
     func run<Receiver: TaskReceiver>(
-        _ receiver: inout Receiver, for original: URLSession? = nil, isSingle: Bool = false,
-        makeTask: (URLSession) -> URLSessionTask
+        _ request: URLRequest, _ receiver: inout Receiver, for original: URLSession? = nil, isSingle: Bool = false
     ) async throws -> Receiver.Result {
+        if let url = request.url { try await names.find(url) }
         try Task.checkCancellation()
-        let task = makeTask(session)
-        let run = TaskRun<Receiver>(task, session.delegateQueue, original, isSingle: isSingle)
+        let task = session.dataTask(with: request)
+        let run = TaskRun<Receiver>(task, session.delegateQueue, original, names, isSingle: isSingle)
         dispatcher.add(run, for: task)
         let fresh = receiver
         let end = await withTaskCancellationHandler {
@@ -86,81 +87,8 @@ final class TaskSession: Sendable {
 }
 
 /// Thrown by a run whose server asked for credentials before it carried out the request.
-private struct Challenged: Error {
+struct Challenged: Error {
     let authorization: String
-}
-
-extension URLSession {
-    /// Makes a request by sessions of the library's own, until the receiver has a result.
-    ///
-    /// On a connection that it reuses, libcurl sends a request again if the connection ends without an answer
-    /// (`Curl_retry_request`). A request that must not be sent twice over plain TCP has a session of its own, and with it a new
-    /// connection. Over TLS each session would leave descriptors behind (``TaskSession``): there the request gets no body for a
-    /// second time, and shares connections only with others of its kind, which ask the server to close them. Without a body it may
-    /// be repeated.
-    ///
-    /// - Parameters:
-    ///   - original: The request.
-    ///   - mayRepeat: True if the caller knows that it may be sent twice, whatever its method.
-    ///   - receiver: The receiver; holds what arrived, also after an error.
-    func run<Receiver: TaskReceiver>(
-        _ original: URLRequest, mayRepeat: Bool, _ receiver: inout Receiver
-    ) async throws -> Receiver.Result {
-        var request = original
-        let isSingle = !mayRepeat && !request.isRepeatable
-        if isSingle { request.setHeader("Connection", "close") }
-        if let body = request.httpBody, !body.isEmpty { request.attach(UploadStream(.data(body))) }
-        while true {
-            let session =
-                isSingle && !request.usesTLS
-                ? TaskSession(configuration) : TaskSession.companion(of: self, usesFreshConnections: isSingle)
-            for (name, value) in session.headers where request.header(name) == nil { request.setHeader(name, value) }
-            do {
-                return try await session.run(&receiver, for: self, isSingle: isSingle) { [request] in $0.dataTask(with: request) }
-            } catch let challenge as Challenged {
-                request.setHeader("Authorization", challenge.authorization)
-            }
-        }
-    }
-}
-
-extension TaskSession {
-    private struct Key: Hashable {
-        let original: ObjectIdentifier
-        let usesFreshConnections: Bool
-    }
-
-    private struct Companion {
-        weak var original: URLSession?
-        let session: TaskSession
-    }
-
-    private static let companions = Mutex<[Key: Companion]>([:])
-
-    /// Returns the session that runs the tasks of another one, with the same configuration but no cache.
-    ///
-    /// It lives as long as the original, which the jobs keep alive: between two jobs it is idle. The original cannot run the tasks
-    /// because a delegate cannot be added to it. A companion per configuration would not do: configurations have no equality, and
-    /// each `.ephemeral` one has its own cookies. The address of a deallocated session may be reused: an entry counts only while
-    /// its weak reference leads to the same session.
-    static func companion(of original: URLSession, usesFreshConnections: Bool = false) -> TaskSession {
-        let key = Key(original: ObjectIdentifier(original), usesFreshConnections: usesFreshConnections)
-        func find(_ companions: borrowing [Key: Companion]) -> TaskSession? {
-            companions[key].flatMap { $0.original === original ? $0.session : nil }
-        }
-        if let known = companions.withLock({ find($0) }) { return known }
-        let made = TaskSession(original.configuration)
-        // Orphans are deallocated here, after the lock is released.
-        let (session, orphans) = companions.withLock { companions in
-            if let known = find(companions) { return (known, []) }
-            let orphans = companions.values.filter { $0.original == nil }
-            companions = companions.filter { $0.value.original != nil }
-            companions[key] = Companion(original: original, session: made)
-            return (made, orphans)
-        }
-        withExtendedLifetime(orphans) {}
-        return session
-    }
 }
 
 /// A task's run, as the dispatcher sees it.
@@ -201,11 +129,12 @@ private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
     /// The queue of the session's delegate, which runs one operation at a time.
     private let queue: OperationQueue
     private let original: URLSession?
+    private let names: NameCache
     let isSingle: Bool
     private let state = Mutex(State())
 
-    init(_ task: URLSessionTask, _ queue: OperationQueue, _ original: URLSession?, isSingle: Bool) {
-        (self.task, self.queue, self.original, self.isSingle) = (task, queue, original, isSingle)
+    init(_ task: URLSessionTask, _ queue: OperationQueue, _ original: URLSession?, _ names: NameCache, isSingle: Bool) {
+        (self.task, self.queue, self.original, self.names, self.isSingle) = (task, queue, original, names, isSingle)
     }
 
     func start(_ receiver: Receiver, _ continuation: CheckedContinuation<End, Never>) {
@@ -214,8 +143,15 @@ private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
         enter(.resumed)
     }
 
-    /// Cancels the task, now or as soon as its phase allows it.
+    /// Ends the run, and cancels the task, now or as soon as its phase allows it.
+    ///
+    /// The run does not wait for the task: libcurl waits for a lookup that is under way (`Curl_resolver_kill`).
     func cancel() {
+        stopTask()
+        pass(cancelsTask: false) { _ in throw CancellationError() }
+    }
+
+    private func stopTask() {
         let isPossible = state.withLock { state in
             state.isCancelled = true
             return state.phase == .resumed
@@ -256,7 +192,11 @@ private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
             pass { try $0.end(response) }
             return
         }
-        reply { follow(request) }
+        guard let url = request?.url else { return reply { follow(request) } }
+        names.find(url) { [self] failure in
+            guard let failure else { return reply { follow(request) } }
+            pass { _ in throw failure }
+        }
     }
 
     /// Answers Foundation unless the task is cancelled.
@@ -344,8 +284,13 @@ private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
         let result: Result<Receiver.Result, any Error>
         do {
             guard let value = try body(&open.receiver) else {
-                state.withLock { [open] in $0.open = open }
-                return false
+                let isOver = state.withLock { [open] state in
+                    // A cancellation in the meantime has found nobody to tell.
+                    if !state.isCancelled { state.open = open }
+                    return state.isCancelled
+                }
+                if isOver { open.continuation.resume(returning: (open.receiver, .failure(CancellationError()))) }
+                return isOver
             }
             result = .success(value)
         } catch {
@@ -353,7 +298,7 @@ private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
         }
         open.continuation.resume(returning: (open.receiver, result))
         // The rest is not read.
-        if cancelsTask { cancel() }
+        if cancelsTask { stopTask() }
         return true
     }
 }
@@ -434,11 +379,11 @@ private final class TaskDispatcher: NSObject, URLSessionDataDelegate {
 
 extension URLRequest {
     /// True if the method or a key says that the request may be sent twice.
-    fileprivate var isRepeatable: Bool {
+    var isRepeatable: Bool {
         hasIdempotencyKey || HTTPRetryClassifier.idempotentMethods.contains(methodName)
     }
 
-    fileprivate var usesTLS: Bool { url?.scheme?.lowercased() == "https" }
+    var usesTLS: Bool { url?.scheme?.lowercased() == "https" }
 
     /// Returns the request with the cookies for its URL, which Foundation sets only without a delegate for redirects.
     fileprivate func withCookies(of configuration: URLSessionConfiguration) -> URLRequest {

@@ -39,7 +39,7 @@ extension URLSession {
         try DescriptorShare.process.take()
         defer { DescriptorShare.process.giveBack() }
         do {
-            switch try await loading(upload, .default, .method).exchange(request, Attempt()) {
+            switch try await loading(upload, .default, HTTPRetryOptions()).exchange(request, Attempt()) {
             case .value(let body, let response): return (body, response)
             case .errorResponse(let response): throw response
             }

@@ -19,7 +19,7 @@ extension URLSession {
     public func job(
         for request: URLRequest, retrying policy: RetryPolicy, on bus: RetryBus = .shared, options: HTTPRetryOptions = .init()
     ) -> Job<(Data, HTTPURLResponse)> {
-        job(request, policy, options, on: bus) { [self] in loading(.none, policy, options.idempotency) }
+        job(request, policy, options, on: bus) { [self] in loading(.none, policy, options) }
     }
 
     /// Makes a job that uploads data: see ``upload(for:from:retrying:on:options:)``.
@@ -29,7 +29,7 @@ extension URLSession {
         for request: URLRequest, from data: Data, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPRetryOptions = .init()
     ) -> Job<(Data, HTTPURLResponse)> {
-        job(request, policy, options, on: bus) { [self] in loading(.data(data), policy, options.idempotency) }
+        job(request, policy, options, on: bus) { [self] in loading(.data(data), policy, options) }
     }
 
     /// Makes a job that uploads a file: see ``upload(for:fromFile:retrying:on:options:)``.
@@ -39,7 +39,7 @@ extension URLSession {
         for request: URLRequest, fromFile file: URL, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPRetryOptions = .init()
     ) -> Job<(Data, HTTPURLResponse)> {
-        job(request, policy, options, on: bus) { [self] in loading(.file(file), policy, options.idempotency) }
+        job(request, policy, options, on: bus) { [self] in loading(.file(file), policy, options) }
     }
 
     /// Makes a job that downloads to a file: see ``download(for:retrying:on:options:)``.

@@ -36,7 +36,7 @@ extension URLSession {
     public func data(
         for request: URLRequest, retrying policy: RetryPolicy, on bus: RetryBus = .shared, options: HTTPRetryOptions = .init()
     ) async throws -> (Data, HTTPURLResponse) {
-        try await HTTPJob(request, policy, options).run(loading(.none, policy, options.idempotency), on: bus)
+        try await HTTPJob(request, policy, options).run(loading(.none, policy, options), on: bus)
     }
 
     /// Uploads data, and tries again until that succeeds; each attempt sends all of it.
@@ -54,7 +54,7 @@ extension URLSession {
         for request: URLRequest, from data: Data, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPRetryOptions = .init()
     ) async throws -> (Data, HTTPURLResponse) {
-        try await HTTPJob(request, policy, options).run(loading(.data(data), policy, options.idempotency), on: bus)
+        try await HTTPJob(request, policy, options).run(loading(.data(data), policy, options), on: bus)
     }
 
     /// Uploads a file, and tries again until that succeeds; each attempt reads and sends it from the beginning.
@@ -72,7 +72,7 @@ extension URLSession {
         for request: URLRequest, fromFile file: URL, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPRetryOptions = .init()
     ) async throws -> (Data, HTTPURLResponse) {
-        try await HTTPJob(request, policy, options).run(loading(.file(file), policy, options.idempotency), on: bus)
+        try await HTTPJob(request, policy, options).run(loading(.file(file), policy, options), on: bus)
     }
 
     /// Downloads to a file, and tries again until that succeeds; continues after the bytes of earlier attempts if the server allows
@@ -130,11 +130,11 @@ extension URLSession {
     }
 
     /// Returns a transfer whose response is kept in memory.
-    func loading(_ upload: Upload, _ policy: RetryPolicy, _ idempotency: HTTPIdempotency) -> HTTPTransfer<URLRequest, Data> {
-        timed(policy) { [self] request, _ in
+    func loading(_ upload: Upload, _ policy: RetryPolicy, _ options: HTTPRetryOptions) -> HTTPTransfer<URLRequest, Data> {
+        timed(policy) { [self] request, attempt in
             var (request, receiver) = (request, DataReceiver())
             if let body = try upload.stream() { request.attach(body, for: self) }
-            return try await run(request, mayRepeat: idempotency == .assured, &receiver)
+            return try await run(request, options.sendRule, attempt, &receiver)
         } body: {
             $0.data
         }

@@ -82,15 +82,20 @@ import Testing
             var policy = RetryPolicy.steady.giveUpAfter(maxAttempts: 1)
             if !isCancelled { policy = policy.attemptTimeout(.microseconds(max(1, time))) }
             let request = try exchange.request(kind == .upload ? "PUT" : "GET")
+            // Attempts that end so early are no server's overload.
+            let options = HTTPRetryOptions.with {
+                $0.destination = .none
+                $0.downloadDirectory = folder.url
+            }
             let loading = Task { [policy] in
                 switch kind {
-                case .data: _ = try await session.data(for: request, retrying: policy, on: exchange.bus)
+                case .data: _ = try await session.data(for: request, retrying: policy, on: exchange.bus, options: options)
                 case .upload:
                     _ = try await session.upload(
-                        for: request, from: Data(repeating: 7, count: 1000), retrying: policy, on: exchange.bus)
+                        for: request, from: Data(repeating: 7, count: 1000), retrying: policy, on: exchange.bus,
+                        options: options)
                 case .download:
-                    _ = try await session.download(
-                        for: request, retrying: policy, on: exchange.bus, options: .with { $0.downloadDirectory = folder.url })
+                    _ = try await session.download(for: request, retrying: policy, on: exchange.bus, options: options)
                 }
             }
             if isCancelled { DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(time)) { loading.cancel() } }

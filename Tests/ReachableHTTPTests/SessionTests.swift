@@ -40,14 +40,14 @@ import Testing
     @Test func companionLivesAsLongAsItsSession() {
         var session: URLSession? = URLSession(configuration: .ephemeral)
         let other = URLSession(configuration: .ephemeral)
-        var companion = session.map { TaskSession.companion(of: $0) }
-        #expect(companion != nil && session.map { TaskSession.companion(of: $0) } === companion)
-        #expect(TaskSession.companion(of: other) !== companion)
+        var companion = session.map { TaskSession.companion(of: $0, usesTLS: false, Attempt()) }
+        #expect(companion != nil && session.map { TaskSession.companion(of: $0, usesTLS: false, Attempt()) } === companion)
+        #expect(TaskSession.companion(of: other, usesTLS: false, Attempt()) !== companion)
         let isAlive = { [weak companion] in companion != nil }
         (session, companion) = (nil, nil)
         // Entries of deallocated sessions go when another one is added.
         let third = URLSession(configuration: .ephemeral)
-        _ = TaskSession.companion(of: third)
+        _ = TaskSession.companion(of: third, usesTLS: false, Attempt())
         #expect(!isAlive())
         withExtendedLifetime((other, third)) {}
     }

@@ -148,6 +148,25 @@ final class HostResolver: Sendable {
         return error == 0 ? pending : nil
     }
 
+    /// The callers of lookups that ``answer(for:_:)`` runs, by name.
+    private static let callers = Mutex<[String: [@Sendable (HostAnswer) -> Void]]>([:])
+
+    /// Looks up a host on a thread of its own, which all callers share that ask for the name meanwhile.
+    ///
+    /// - Parameter body: Gets the answer, on that thread or at once on the calling one.
+    static func answer(for name: String, _ body: @escaping @Sendable (HostAnswer) -> Void) {
+        let isFirst = callers.withLock { callers in
+            callers[name, default: []].append(body)
+            return callers[name]?.count == 1
+        }
+        guard isFirst else { return }
+        @Sendable func finish(_ answer: HostAnswer) {
+            for body in callers.withLock({ $0.removeValue(forKey: name) }) ?? [] { body(answer) }
+        }
+        let error = SystemThread.start(named: "reach-resolver", blocksSignals: true) { finish(lookUp(name)) }
+        if error != 0 { finish(.failed(.notAsked)) }
+    }
+
     private func work(_ notify: @Sendable () -> Void) {
         if let namespace, cnl_enter_namespace(namespace) != 0 {
             state.withLock { $0.threads -= 1 }
@@ -177,6 +196,15 @@ final class HostResolver: Sendable {
         state.withLock { $0.answers += names.map { ($0, result) } }
         hasAnswers.store(true, ordering: .releasing)
         notify()
+    }
+}
+
+extension HostAnswer {
+    /// Looks up a host by the system (getaddrinfo(3)), on a thread that all callers share that ask for the name meanwhile.
+    ///
+    /// - Parameter body: Gets the answer, on that thread or at once on the calling one.
+    package static func find(_ name: String, _ body: @escaping @Sendable (HostAnswer) -> Void) {
+        HostResolver.answer(for: name, body)
     }
 }
 

@@ -110,7 +110,7 @@ public struct DurableDownload: JobParameters, Hashable {
             var receiver = DownloadReceiver(file, run, length: length) { onWrite?($0) }
             run.reportProgress(kept: file.most)
             do {
-                return try await session.download(request, HTTPRetryOptions(), mayRepeat: true, &receiver)
+                return try await session.download(request, HTTPRetryOptions(), run, &receiver)
             } catch {
                 run.reportProgress(kept: receiver.partial.kept)
                 throw error

@@ -45,11 +45,12 @@ struct DurableExchange: Sendable {
 
     /// Makes one attempt whose response is kept in memory.
     func load(_ head: DurableHead, _ attempt: DurableAttempt, _ upload: URLSession.Upload) async throws -> DurableResponse {
-        try await perform(head, attempt) { [options] request in
+        let rule = SendRule(mayRepeat: head.isRepeatable, requiresSingleSend: options.requiresSingleSend)
+        return try await perform(head, attempt) { [options] request in
             var request = request
             if let body = try upload.stream() { request.attach(body, for: options.session) }
             var receiver = BoundedReceiver(limit: options.largestResponse, accepted: options.acceptedStatuses)
-            return try await options.session.run(request, mayRepeat: head.isRepeatable, &receiver)
+            return try await options.session.run(request, rule, attempt.attempt, &receiver)
         }
     }
 

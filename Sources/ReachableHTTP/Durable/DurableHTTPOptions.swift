@@ -23,6 +23,8 @@ public struct DurableHTTPOptions: Sendable {
     public var adapt: (@Sendable (URLRequest, DurableAttempt) async throws -> URLRequest)?
     /// The number of attempts to one destination that may run at a time; `nil` uses the bus's configuration.
     public var maxConcurrentPerDestination: Int? = 6
+    /// If true, a request that must not be sent twice, and that `URLSession` may send twice, fails with ``SingleSendError``.
+    public var requiresSingleSend = false
     /// Gets the number of bytes on the disk each time a download has written some.
     package var onWrite: (@Sendable (Int64) -> Void)?
 

@@ -26,6 +26,20 @@ public struct Attempt: Sendable {
 
     var report: (@Sendable (Report) -> Void)?
 
+    /// A scope as one bus follows it.
+    package struct Network: Hashable, Sendable {
+        let bus: ObjectIdentifier
+        let scope: ConditionIndex
+    }
+
+    /// The scope of the attempt, and its epoch at the start: connections of an earlier one are likely dead.
+    package var network: (Network, epoch: UInt64)?
+    /// Returns true if the bus cut the attempt.
+    var cut: (@Sendable () -> Bool)?
+
+    /// True if the bus cut the attempt, because of its time limit or a loss.
+    package var isCut: Bool { cut?() ?? false }
+
     /// Reports progress, such as an answer of the server or accepted data.
     ///
     /// Progress proves the path to the destination, so other jobs do not wait for the end of this attempt. For long operations; a

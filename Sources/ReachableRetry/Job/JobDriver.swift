@@ -398,6 +398,11 @@ extension RetryBus.State {
         table.update(key) { $0.mayStart = false }
         var attempt = Attempt(
             number: start.number, previousFailure: table[key]?.record.lastError, timeLimit: start.limit, epoch: start.epoch)
+        attempt.network = core[key].map { (.init(bus: ObjectIdentifier(driver.bus), scope: $0.scope), $0.history.armedScopeEpoch) }
+        attempt.cut = { [weak bus = driver.bus] in
+            let interruption = bus?.state.withLock { $0.table[key]?.interruption }
+            return interruption == .timeout || interruption == .loss
+        }
         attempt.report = { [weak bus = driver.bus, handle = driver.handle] report in
             switch report {
             case .progress: bus?.noteProgress(handle, of: start.number)

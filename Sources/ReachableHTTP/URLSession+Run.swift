@@ -1,0 +1,155 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import ReachableRetry
+internal import Synchronization
+
+/// The rule for a request that must not be sent twice.
+struct SendRule: Sendable {
+    /// True if the caller knows that it may be sent twice, whatever its method.
+    var mayRepeat = false
+    /// True if a request that Foundation may send twice is not sent at all.
+    var requiresSingleSend = false
+}
+
+extension URLSession {
+    /// Makes a request by sessions of the library's own, until the receiver has a result.
+    ///
+    /// On a connection that it reuses, libcurl sends a request again if the connection ends without an answer
+    /// (`Curl_retry_request`). A request that must not be sent twice over plain TCP has a session of its own, and with it a new
+    /// connection. Over TLS each session would leave descriptors behind (``TaskSession``): there the request gets no body for a
+    /// second time, and shares connections only with others of its kind, which ask the server to close them. Without a body it may
+    /// be repeated.
+    ///
+    /// - Parameters:
+    ///   - original: The request.
+    ///   - rule: The rule for sending it twice.
+    ///   - attempt: The attempt that it belongs to.
+    ///   - receiver: The receiver; holds what arrived, also after an error.
+    func run<Receiver: TaskReceiver>(
+        _ original: URLRequest, _ rule: SendRule, _ attempt: Attempt, _ receiver: inout Receiver
+    ) async throws -> Receiver.Result {
+        var request = original
+        let isSingle = !rule.mayRepeat && !request.isRepeatable
+        if isSingle { request.setHeader("Connection", "close") }
+        if let body = request.httpBody, !body.isEmpty { request.attach(UploadStream(.data(body))) }
+        if isSingle, request.usesTLS, (request.httpBodyStream as? UploadStream)?.length ?? 0 == 0 {
+            let error = SingleSendError(method: request.methodName)
+            if rule.requiresSingleSend { throw error }
+            attempt.warn(error.description)
+        }
+        while true {
+            let session =
+                isSingle && !request.usesTLS
+                ? TaskSession(configuration)
+                : TaskSession.companion(of: self, usesTLS: request.usesTLS, isSingle: isSingle, attempt)
+            for (name, value) in session.headers where request.header(name) == nil { request.setHeader(name, value) }
+            do {
+                return try await session.run(request, &receiver, for: self, isSingle: isSingle)
+            } catch let challenge as Challenged {
+                request.setHeader("Authorization", challenge.authorization)
+            } catch {
+                // Its other connections may be as dead.
+                if (error as? URLError)?.code == .timedOut || Task.isCancelled && attempt.isCut { session.retire() }
+                throw error
+            }
+        }
+    }
+}
+
+extension TaskSession {
+    private struct Key: Hashable {
+        let original: ObjectIdentifier
+        let usesTLS: Bool
+        let isSingle: Bool
+    }
+
+    private struct Companion {
+        weak var original: URLSession?
+        var session: TaskSession
+        /// The epochs of the networks that it was used in.
+        var networks: ConnectionEpochs
+        var began = ContinuousClock.now
+        /// True if its connections may be dead, and the next request needs others.
+        var isRetired = false
+    }
+
+    private static let companions = Mutex<[Key: Companion]>([:])
+
+    /// The shortest time between two sessions over TLS: each leaves descriptors and memory behind.
+    private static let leastLifetimeOverTLS: Duration = .seconds(60)
+
+    /// Returns the session that runs the tasks of another one, with the same configuration but no cache.
+    ///
+    /// It lives as long as the original, which the jobs keep alive: between two jobs it is idle. It is replaced if its connections
+    /// may be dead, after a timeout or an edge of the network; over TLS at most once a minute. The original cannot run the tasks
+    /// because a delegate cannot be added to it. A companion per configuration would not do: configurations have no equality, and
+    /// each `.ephemeral` one has its own cookies. The address of a deallocated session may be reused: an entry counts only while
+    /// its weak reference leads to the same session.
+    ///
+    /// - Parameters:
+    ///   - original: The session.
+    ///   - usesTLS: True for requests over TLS.
+    ///   - isSingle: True for requests that must not be sent twice.
+    ///   - attempt: The attempt that needs connections.
+    static func companion(of original: URLSession, usesTLS: Bool, isSingle: Bool = false, _ attempt: Attempt) -> TaskSession {
+        let key = Key(original: ObjectIdentifier(original), usesTLS: usesTLS, isSingle: isSingle)
+        func find(_ companions: inout [Key: Companion]) -> TaskSession? {
+            guard companions[key]?.original === original, let known = companions[key]?.session else { return nil }
+            let isOld = companions[key]?.networks.isBehind(attempt) == true || companions[key]?.isRetired == true
+            let age = companions[key].map { ContinuousClock.now - $0.began } ?? .zero
+            return isOld && (!usesTLS || age >= leastLifetimeOverTLS) ? nil : known
+        }
+        if let known = companions.withLock({ find(&$0) }) { return known }
+        let made = TaskSession(original.configuration)
+        // Orphans are deallocated here, after the lock is released.
+        let (session, orphans) = companions.withLock { companions in
+            if let known = find(&companions) { return (known, []) }
+            var orphans = companions.values.filter { $0.original == nil }
+            companions = companions.filter { $0.value.original != nil }
+            if let old = companions[key] { orphans.append(old) }
+            companions[key] = Companion(original: original, session: made, networks: ConnectionEpochs(attempt))
+            return (made, orphans)
+        }
+        withExtendedLifetime(orphans) {}
+        return session
+    }
+
+    /// Lets later requests use connections that do not exist yet.
+    func retire() {
+        Self.companions.withLock { companions in
+            for key in companions.keys where companions[key]?.session === self { companions[key]?.isRetired = true }
+        }
+    }
+}
+
+/// The epochs of the networks at the first use of a client's connections.
+struct ConnectionEpochs: Sendable {
+    private var epochs: [Attempt.Network: UInt64] = [:]
+
+    init(_ attempt: Attempt) { _ = isBehind(attempt) }
+
+    /// Returns true if an attempt began after an edge that connections of an earlier one may not have survived.
+    mutating func isBehind(_ attempt: Attempt) -> Bool {
+        guard let (network, epoch) = attempt.network else { return false }
+        guard let first = epochs[network] else {
+            epochs[network] = epoch
+            return false
+        }
+        return first < epoch
+    }
+}
+
+/// The refusal of a request that must be sent once only, and that the client may send twice.
+///
+/// Thrown before anything is sent, if ``HTTPRequestRetryOptions/requiresSingleSend`` asks for it. On a connection that it reuses,
+/// libcurl sends a request without a body again if the connection ends without an answer (`Curl_retry_request`).
+public struct SingleSendError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The method of the request.
+    public var method: String
+
+    /// The statement of what is wrong, and the advice what to do next.
+    public var description: String {
+        "URLSession may send a \(method) without a body twice over TLS; "
+            + "next: give it a body or an Idempotency-Key, or use HTTPClient (trait AsyncHTTPClient)"
+    }
+}
