@@ -49,7 +49,7 @@ extension URLSession {
                 request.setHeader("Authorization", challenge.authorization)
             } catch {
                 // Its other connections may be as dead.
-                if (error as? URLError)?.code == .timedOut || Task.isCancelled && attempt.isCut { session.retire() }
+                if (error as? URLError)?.code == .timedOut || attempt.isCut { session.retire() }
                 throw error
             }
         }

@@ -165,26 +165,26 @@ public final class MisbehavingServer: Sendable {
             if connection < 0 && errno == EINTR { continue }
             guard connection >= 0 else { break }
             _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
-            let isStopped = state.withLock { state in
+            let (isStopped, number) = state.withLock { state in
                 state.connections.insert(connection)
                 state.acceptedCount += 1
-                return state.isStopped
+                return (state.isStopped, state.acceptedCount)
             }
             if isStopped { shutdown(connection, Int32(SHUT_RDWR)) }
             Thread.run { [self] in
-                serve(Connection(connection))
+                serve(Connection(connection), number)
             }.detach()
         }
         state.withLock { $0.isListening = false }
         close(descriptor)
     }
 
-    private func serve(_ connection: Connection) {
+    private func serve(_ connection: Connection, _ number: Int) {
         // Before the descriptor is closed and reused.
         defer { change { [descriptor = connection.descriptor] in _ = $0.connections.remove(descriptor) } }
         while let head = connection.readHead() {
             let taken = change { state in
-                let request = Request(number: state.requests.count + 1, head: head)
+                let request = Request(number: state.requests.count + 1, connection: number, head: head)
                 if let request { state.requests.append(request) }
                 return request
             }

@@ -46,6 +46,8 @@ public indirect enum Reply: Sendable {
 public struct Request: Sendable {
     /// The number of the request, from 1.
     public var number: Int
+    /// The number of its connection, from 1.
+    public var connection: Int
     /// The method.
     public var method: String
     /// The target.
@@ -65,10 +67,10 @@ public struct Request: Sendable {
         return Int(range.dropFirst(6).dropLast())
     }
 
-    init?(number: Int, head: String) {
+    init?(number: Int, connection: Int, head: String) {
         let lines = head.split(separator: "\r\n")
         guard let words = lines.first?.split(separator: " "), words.count == 3 else { return nil }
-        (self.number, method, path) = (number, String(words[0]), String(words[1]))
+        (self.number, self.connection, method, path) = (number, connection, String(words[0]), String(words[1]))
         headers = lines.dropFirst().reduce(into: [:]) { headers, line in
             guard let colon = line.firstIndex(of: ":") else { return }
             headers[line[..<colon].lowercased()] = String(line[line.index(after: colon)...].drop { $0 == " " })

@@ -147,6 +147,8 @@ extension HTTPClient.Configuration {
     ///   network is back, and its attempts are neither counted nor charged. So
     ///   `connectionPool.retryConnectionEstablishment` is off: a connection that fails fails its attempt.
     /// - A client waits for an answer without a limit. So `timeout.read` is 60 s, as with `URLSession`, unless it is set.
+    /// - A client takes bytes as sent that wait in the system, and ends an upload over a slow line when its time to read is over.
+    ///   So the system takes 128 KiB more than the other side's window (TCP_NOTSENT_LOWAT, tcp(7)).
     /// - A client ends the process if a server answers with a status below 100 (`HTTP/1.1 000`). Connections refuse such a response
     ///   with `HTTPParserError.invalidStatus`: `http1_1ConnectionDebugInitializer` adds the check, after what it did before.
     ///
@@ -163,9 +165,15 @@ extension HTTPClient.Configuration {
         configuration.http1_1ConnectionDebugInitializer = { [http1_1ConnectionDebugInitializer] channel in
             let earlier = http1_1ConnectionDebugInitializer?(channel) ?? channel.eventLoop.makeSucceededVoidFuture()
             return earlier.flatMap { channel.eventLoop.submit { try StatusCheck.add(to: channel) } }
+                .flatMap { channel.setOption(.unsentLimit, value: 1 << 17) }
         }
         return configuration
     }
+}
+
+extension ChannelOption where Self == ChannelOptions.Types.SocketOption {
+    /// The number of bytes that the system holds and has not sent: TCP_NOTSENT_LOWAT of linux/tcp.h.
+    fileprivate static var unsentLimit: Self { .init(level: .tcp, name: .init(rawValue: 25)) }
 }
 
 /// Refuses a response whose status is below 100.
@@ -219,15 +227,17 @@ extension HTTPClient {
     func loading(_ file: URL? = nil, upTo maxBytes: Int) -> HTTPTransfer<HTTPClientRequest, Void> {
         // A buffer has at most 4 GiB.
         let limit = min(max(0, maxBytes), Int(UInt32.max))
-        return HTTPTransfer { [self] request, _ in
-            var request = request
-            if let file { request.body = try await .file(file) }
-            var response = try await execute(request, deadline: .distantFuture)
-            guard 200...299 ~= response.status.code else {
-                return .errorResponse(try await HTTPClientStatusError(reading: response, upTo: limit))
+        return HTTPTransfer { [self] request, attempt in
+            try await exchange(request, attempt) { request in
+                var request = request
+                if let file { request.body = try await .file(file) }
+                var response = try await execute(request, deadline: .distantFuture)
+                guard 200...299 ~= response.status.code else {
+                    return .errorResponse(try await HTTPClientStatusError(reading: response, upTo: limit))
+                }
+                response.body = .bytes(try await response.body.collect(upTo: limit))
+                return .value((), response)
             }
-            response.body = .bytes(try await response.body.collect(upTo: limit))
-            return .value((), response)
         } body: { _ in
         }
     }
@@ -236,7 +246,9 @@ extension HTTPClient {
     func downloading(_ options: HTTPClientRetryOptions) -> HTTPTransfer<HTTPClientRequest, URL> {
         let download = Download(in: options.downloadDirectory)
         return HTTPTransfer { [self] request, attempt in
-            let result = try await download.attempt(request, options, by: self, attempt)
+            let result = try await exchange(request, attempt) { request in
+                try await download.attempt(request, options, by: self, attempt)
+            }
             if case .value = result { download.handOver() }
             return result
         } body: {

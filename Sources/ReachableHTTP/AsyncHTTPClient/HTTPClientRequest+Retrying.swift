@@ -43,8 +43,12 @@ private struct ByteBufferParts: AsyncSequence, Sendable {
     struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate var rest: ByteBuffer
 
-        mutating func next() async -> ByteBuffer? {
-            rest.readableBytes > 0 ? rest.readSlice(length: Swift.min(rest.readableBytes, partSize)) : nil
+        /// Returns the next part on another thread, as that of a file: a sequence that never suspends is in the client's queue as
+        /// a whole before the connection can say that it is full.
+        mutating func next() async throws -> ByteBuffer? {
+            guard rest.readableBytes > 0 else { return nil }
+            let part = rest.readSlice(length: Swift.min(rest.readableBytes, partSize))
+            return try await NIOThreadPool.singleton.runIfActive { part }
         }
     }
 

@@ -1,6 +1,7 @@
 #if AsyncHTTPClient
 import AsyncHTTPClient
 import Foundation
+import Glibc
 import MisbehavingServer
 import NIOCore
 import NIOHTTP1
@@ -133,6 +134,25 @@ import Testing
             }
         }
         #expect(server.requests.count == 1)
+    }
+
+    /// The line takes twice the time that the client waits for an answer.
+    @Test func slowLineIsNoSilence() async throws {
+        let size = 32 << 20
+        let slow: @Sendable (Request, Int) -> Void = { _, count in if count % (1 << 20) < 1 << 16 { poll(nil, 0, 130) } }
+        let server = try MisbehavingServer(progress: slow) { _ in .respond(201) }
+        defer { server.stop() }
+        var configuration = HTTPClient.Configuration()
+        configuration.timeout.read = .seconds(2)
+        try await Exchange.run(by: configuration.leavingRetriesToBus()) { _ in
+            .respond(500)
+        } _: { exchange, client in
+            var request = exchange.clientRequest(.PUT)
+            request.url = "http://127.0.0.1:\(server.port)/"
+            let response = try await client.upload(
+                request, from: ByteBuffer(repeating: 7, count: size), retrying: Self.policy, on: exchange.bus)
+            #expect(response.status == .created && server.requests.last?.length == size)
+        }
     }
 
     @Test func emptyBodyIsSent() async throws {
