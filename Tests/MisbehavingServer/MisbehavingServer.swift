@@ -53,12 +53,13 @@ public final class MisbehavingServer: Sendable {
     ///   - port: The port; 0 lets the system choose one.
     ///   - keepsBodies: `true` if `answer` gets the bodies of requests, too.
     ///   - keepsConnections: `true` if it ignores the clients' `Connection: close`, as small servers do.
+    ///   - receiveBuffer: The number of bytes that the system takes before the server reads them; `nil` for the system's own.
     ///   - prepare: Runs first on the thread that opens the socket, for example to enter a namespace.
     ///   - progress: Gets the number of bytes of a request's body that have arrived, and may block the rest.
     ///   - answer: Returns the reply to a request; called by the connections' threads.
     public init(
         at address: String = "127.0.0.1", port: UInt16 = 0, keepsBodies: Bool = false, keepsConnections: Bool = false,
-        prepare: @escaping @Sendable () throws -> Void = {},
+        receiveBuffer: Int32? = nil, prepare: @escaping @Sendable () throws -> Void = {},
         progress: @escaping @Sendable (Request, Int) -> Void = { _, _ in },
         answer: @escaping @Sendable (Request) -> Reply
     ) throws {
@@ -71,7 +72,7 @@ public final class MisbehavingServer: Sendable {
         Thread.run {
             let result = Result {
                 try prepare()
-                return try Self.listen(address, port)
+                return try Self.listen(address, port, receiveBuffer)
             }
             opened.withLock { $0 = result }
         }.join()
@@ -137,11 +138,14 @@ public final class MisbehavingServer: Sendable {
         }
     }
 
-    private static func listen(_ address: String, _ port: UInt16) throws -> (Int32, UInt16) {
+    private static func listen(_ address: String, _ port: UInt16, _ receiveBuffer: Int32?) throws -> (Int32, UInt16) {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw Failure(operation: "socket", number: errno) }
         var yes: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+        if var receiveBuffer {
+            setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, socklen_t(MemoryLayout<Int32>.size))
+        }
         var name = sockaddr_in()
         name.sin_family = sa_family_t(AF_INET)
         name.sin_port = port.bigEndian

@@ -24,7 +24,7 @@ extension HTTPClient {
         for request: HTTPClientRequest, from bytes: ByteBuffer, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPClientRetryOptions = .init(), upTo maxBytes: Int = 1 << 24
     ) -> Job<HTTPClientResponse> {
-        job(request.carrying(bytes), policy, options, on: bus, loading(upTo: maxBytes))
+        job(request.carrying(bytes, by: self), policy, options, on: bus, loading(upTo: maxBytes))
     }
 
     /// Makes a job that uploads a file: see ``AsyncHTTPClient/HTTPClient/upload(_:fromFile:retrying:on:options:upTo:)``.

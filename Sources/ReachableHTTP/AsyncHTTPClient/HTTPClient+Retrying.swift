@@ -66,7 +66,7 @@ extension HTTPClient {
         _ request: HTTPClientRequest, from bytes: ByteBuffer, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPClientRetryOptions = .init(), upTo maxBytes: Int = 1 << 24
     ) async throws -> HTTPClientResponse {
-        try await execute(request.carrying(bytes), retrying: policy, on: bus, options: options, upTo: maxBytes)
+        try await execute(request.carrying(bytes, by: self), retrying: policy, on: bus, options: options, upTo: maxBytes)
     }
 
     /// Uploads a file, and tries again until that succeeds; each attempt reads and sends it from the beginning.
@@ -230,7 +230,7 @@ extension HTTPClient {
         return HTTPTransfer { [self] request, attempt in
             try await exchange(request, attempt) { request in
                 var request = request
-                if let file { request.body = try await .file(file) }
+                if let file { request.body = try await .file(file, by: self) }
                 var response = try await execute(request, deadline: .distantFuture)
                 guard 200...299 ~= response.status.code else {
                     return .errorResponse(try await HTTPClientStatusError(reading: response, upTo: limit))

@@ -25,10 +25,11 @@ extension HTTPClientRequest: RepeatableRequest {
 
     static func fault(of error: any Error) -> ConnectionFault { ConnectionFault(error) }
 
-    /// Returns the request with a body that is sent in parts, any number of times.
-    func carrying(_ bytes: ByteBuffer) -> HTTPClientRequest {
+    /// Returns the request with a body that is sent in parts by a client, any number of times.
+    func carrying(_ bytes: ByteBuffer, by client: HTTPClient) -> HTTPClientRequest {
         var request = self
-        request.body = .stream(ByteBufferParts(bytes: bytes), length: .known(Int64(bytes.readableBytes)))
+        let parts = PacedParts(parts: ByteBufferParts(bytes: bytes), group: client.eventLoopGroup)
+        request.body = .stream(parts, length: .known(Int64(bytes.readableBytes)))
         return request
     }
 }
@@ -43,16 +44,35 @@ private struct ByteBufferParts: AsyncSequence, Sendable {
     struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate var rest: ByteBuffer
 
-        /// Returns the next part on another thread, as that of a file: a sequence that never suspends is in the client's queue as
-        /// a whole before the connection can say that it is full.
-        mutating func next() async throws -> ByteBuffer? {
-            guard rest.readableBytes > 0 else { return nil }
-            let part = rest.readSlice(length: Swift.min(rest.readableBytes, partSize))
-            return try await NIOThreadPool.singleton.runIfActive { part }
+        mutating func next() async -> ByteBuffer? {
+            rest.readableBytes > 0 ? rest.readSlice(length: Swift.min(rest.readableBytes, partSize)) : nil
         }
     }
 
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(rest: bytes) }
+}
+
+/// The parts of a body, each after the event loops have dealt with the one before.
+///
+/// A client asks for the next part as soon as it has put one into the queue of the connection's event loop, and the connection says
+/// only from there that it is full (`Transaction.writeRequestBodyPart`): without a wait the whole body would be in memory, and would
+/// count as sent.
+private struct PacedParts<Parts: AsyncSequence & Sendable>: AsyncSequence, Sendable where Parts.Element == ByteBuffer {
+    let parts: Parts
+    let group: any EventLoopGroup
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+        fileprivate var parts: Parts.AsyncIterator
+        fileprivate let group: any EventLoopGroup
+
+        mutating func next(isolation: isolated (any Actor)?) async throws -> ByteBuffer? {
+            let turns = group.makeIterator().map { $0.submit {} }
+            for turn in turns { try await turn.get() }
+            return try await parts.next(isolation: isolation)
+        }
+    }
+
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(parts: parts.makeAsyncIterator(), group: group) }
 }
 
 /// A sequence of the parts of a file, which can be iterated once.
@@ -79,10 +99,11 @@ private struct FileParts: AsyncSequence, Sendable {
 }
 
 extension HTTPClientRequest.Body {
-    /// Returns a body of a file's present contents.
-    static func file(_ location: URL) async throws -> Self {
+    /// Returns a body of a file's present contents, for a client.
+    static func file(_ location: URL, by client: HTTPClient) async throws -> Self {
         let (file, length) = try await NIOThreadPool.singleton.runIfActive { try openUpload(location) }
-        return .stream(FileParts(file: file, length: length), length: .known(Int64(length)))
+        let parts = PacedParts(parts: FileParts(file: file, length: length), group: client.eventLoopGroup)
+        return .stream(parts, length: .known(Int64(length)))
     }
 }
 #endif
