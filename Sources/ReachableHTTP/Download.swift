@@ -105,6 +105,22 @@ extension RepeatableRequest {
 /// A receiver of the parts of a download.
 protocol PartReceiver: TaskReceiver {
     var partial: PartialDownload { get set }
+    /// True if the request asks for the bytes as they are.
+    var asksForIdentity: Bool { get set }
+}
+
+extension PartReceiver {
+    /// Throws if Foundation would unpack what the server was asked not to pack: no option keeps it from that
+    /// (`CURLOPT_HTTP_CONTENT_DECODING`), and the file would be another one.
+    func checkEncoding(of response: HTTPURLResponse?) throws {
+        guard asksForIdentity, let response, [200, 203, 206].contains(response.statusCode),
+            let encoding = response.value(forHTTPHeaderField: "Content-Encoding"), encoding.lowercased() != "identity"
+        else { return }
+        let text =
+            "the server sends the file with Content-Encoding: \(encoding), and Foundation unpacks it; next: download it by HTTPClient"
+            + " (trait AsyncHTTPClient), or send an Accept-Encoding of your own to get it unpacked"
+        throw URLError(.cannotDecodeRawData, userInfo: [NSLocalizedDescriptionKey: text])
+    }
 }
 
 /// Thrown by a receiver of parts: a response has ended in good order before the whole was there.
@@ -119,6 +135,7 @@ extension URLSession {
             let received = receiver.partial.received
             var request = request
             request.resume(&receiver.partial, options)
+            receiver.asksForIdentity = request.header("Accept-Encoding") == "identity"
             do {
                 return try await run(request, options.sendRule, attempt, &receiver)
             } catch is ShortPart {
@@ -150,6 +167,7 @@ extension Download {
         let download: Download
         let attempt: Attempt
         var partial: PartialDownload
+        var asksForIdentity = false
         /// `nil` before a response: Foundation reports some redirects without a target only at their end.
         private var body: PartialDownload.Body?
         private var errorBody = Data()
@@ -159,6 +177,7 @@ extension Download {
         }
 
         mutating func receive(_ response: HTTPURLResponse?) throws -> HTTPExchange<URL, HTTPStatusError>? {
+            try checkEncoding(of: response)
             let length = response.map(\.expectedContentLength) ?? -1
             let body = partial.begin(
                 status: response?.statusCode ?? 0, header: { response?.value(forHTTPHeaderField: $0) },

@@ -42,6 +42,16 @@ enum HTTPExchange<Body, StatusError: ErrorResponse> {
 
 extension HTTPExchange: Sendable where Body: Sendable {}
 
+/// The error of an exchange whose request has not been sent.
+struct Unsent: Error {
+    let error: any Error
+
+    /// Returns the bare error, and true if the request has not been sent.
+    static func unwrap(_ error: any Error) -> (any Error, isUnsent: Bool) {
+        (error as? Unsent).map { ($0.error, true) } ?? (error, false)
+    }
+}
+
 /// The client's part in one job.
 struct HTTPTransfer<Request: RepeatableRequest, Body: Sendable>: Sendable {
     /// Makes one attempt.
@@ -138,9 +148,12 @@ struct HTTPJob<Request: RepeatableRequest>: Sendable {
             defer { DescriptorShare.process.giveBack() }
             result = try await transfer.exchange(sent, attempt)
         } catch {
+            let (error, isUnsent) = Unsent.unwrap(error)
             // The canceller knows the reason.
-            if Task.isCancelled { throw classified(CancellationError(), nil, of: sent) }
-            throw classified(error, report(Request.fault(of: error), error, of: sent), of: sent)
+            if Task.isCancelled { throw classified(CancellationError(), nil, of: sent, isUnsent: isUnsent) }
+            var fault = Request.fault(of: error)
+            if isUnsent { fault.wasSent = false }
+            throw classified(error, report(fault, error, of: sent), of: sent, isUnsent: isUnsent)
         }
         switch result {
         case .value(let body, let response): return (body, response)
@@ -161,8 +174,14 @@ struct HTTPJob<Request: RepeatableRequest>: Sendable {
     // MARK: - Classification
 
     /// Wraps an error with its report and with those of the bus's own cuts.
-    private func classified(_ error: any Error, _ own: FailureReport?, of sent: Request) -> ClassifiedError {
-        ClassifiedError(error) { error in ConnectionFault(cut: error as? RetryError).map { report($0, of: sent) } ?? own }
+    private func classified(
+        _ error: any Error, _ own: FailureReport?, of sent: Request, isUnsent: Bool = false
+    ) -> ClassifiedError {
+        ClassifiedError(error) { error in
+            guard var fault = ConnectionFault(cut: error as? RetryError) else { return own }
+            if isUnsent { fault.wasSent = false }
+            return report(fault, of: sent)
+        }
     }
 
     private func report(_ fault: ConnectionFault, _ error: (any Error)? = nil, of sent: Request) -> FailureReport {

@@ -42,7 +42,7 @@ final class NameCache: Sendable {
             case .failed(.notAsked): body(nil)
             case .failed(let failure):
                 let text = "\(host): \(failure)"
-                body(URLError(.cannotFindHost, userInfo: [NSLocalizedDescriptionKey: text, NameCache.reason: failure.rawValue]))
+                body(URLError(.cannotFindHost, userInfo: [NSLocalizedDescriptionKey: text, NameCache.reason: failure]))
             }
         }
     }

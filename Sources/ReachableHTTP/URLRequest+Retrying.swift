@@ -1,6 +1,7 @@
 internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
+internal import Reachability
 internal import ReachableRetry
 
 extension URLRequest: RepeatableRequest {
@@ -22,11 +23,33 @@ extension URLRequest: RepeatableRequest {
         // A shortage: a file could not be opened.
         if let error = error as? POSIXError { return ConnectionFault(unsent: error) }
         guard let error = error as? URLError else { return ConnectionFault(nil) }
-        // Foundation's code is "unknown" for all but a refusal; libcurl's text shows that there was no connection.
-        guard error.code == .unknown, error.localizedDescription.hasPrefix("Failed to connect to ") else {
-            return ConnectionFault(error.errorCode)
+        if let failure = error.errorUserInfo[NameCache.reason] as? NameLookupFailure {
+            return ConnectionFault(error.errorCode, systemError: failure == .notFound ? nil : EAI_AGAIN, wasSent: false)
         }
-        return ConnectionFault(error.errorCode, systemError: Self.shortage, wasSent: false)
+        return error.code == .unknown ? fault(ofText: error.localizedDescription) : ConnectionFault(error.errorCode)
+    }
+
+    /// Translates an error whose code is "unknown", as it is for all but a refusal, by libcurl's text.
+    private static func fault(ofText text: String) -> ConnectionFault {
+        func begins(_ words: String...) -> Bool { words.contains { text.hasPrefix($0) } }
+        let unknown = URLError.Code.unknown.rawValue
+        if begins("Failed to connect to ") { return ConnectionFault(unknown, systemError: shortage, wasSent: false) }
+        // lib/vtls: the server's certificate.
+        if begins("SSL certificate problem", "SSL: no alternative", "SSL: certificate subject", "SSL: unable to obtain common name")
+        {
+            return ConnectionFault(URLError.Code.serverCertificateUntrusted.rawValue)
+        }
+        // The handshake, with OpenSSL. An alert after it comes with the words of reading.
+        if begins("OpenSSL SSL_connect: ", "OpenSSL/", "error:", "TLS connect error: ") {
+            return ConnectionFault(URLError.Code.secureConnectionFailed.rawValue, wasSent: false)
+        }
+        // lib/http_proxy.c, or cf-h1-proxy.c: the way to the server.
+        if begins("CONNECT tunnel failed, response ", "Received HTTP code ") {
+            let isRefused = ["403", "407"].contains { text.contains(" \($0)") }
+            return isRefused ? ConnectionFault(nil) : ConnectionFault(URLError.Code.badServerResponse.rawValue, wasSent: false)
+        }
+        if begins("Proxy CONNECT aborted") { return ConnectionFault(URLError.Code.networkConnectionLost.rawValue, wasSent: false) }
+        return ConnectionFault(unknown)
     }
 
     /// The system's error if the process can open no further descriptor, which Foundation does not report; otherwise `nil`.

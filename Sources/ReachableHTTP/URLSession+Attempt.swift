@@ -45,6 +45,7 @@ extension URLSession {
             }
         } catch {
             if Task.isCancelled { throw CancellationError() }
+            let error = Unsent.unwrap(error).0
             throw (error as? URLError)?.withoutURL ?? error
         }
     }

@@ -50,7 +50,7 @@ extension URLSession {
             } catch {
                 // Its other connections may be as dead.
                 if (error as? URLError)?.code == .timedOut || attempt.isCut { session.retire() }
-                throw error
+                throw (request.httpBodyStream as? UploadStream)?.isUnsent == true ? Unsent(error: error) : error
             }
         }
     }

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
+internal import Synchronization
 
 /// A request's body, which Foundation reads on the task's queue, each time from its beginning.
 ///
@@ -19,6 +20,10 @@ final class UploadStream: InputStream {
     let length: Int
     private let content: Content
     private var position = 0
+    private let isBegun = Atomic(false)
+
+    /// True if no request with this body can have been received: libcurl has read nothing of it.
+    var isUnsent: Bool { length > 0 && !isBegun.load(ordering: .acquiring) }
 
     init(_ content: Content) {
         self.content = content
@@ -49,6 +54,7 @@ final class UploadStream: InputStream {
 
     /// Returns -1, which ends the task, if the file has become shorter: the server waits for as many bytes as were announced.
     override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
+        isBegun.store(true, ordering: .releasing)
         let count = min(length - position, maxLength)
         guard count > 0 else { return 0 }
         var result = count

@@ -42,6 +42,7 @@ public final class MisbehavingServer: Sendable {
     private let descriptor: Int32
     private let keepsBodies: Bool
     private let keepsConnections: Bool
+    private let greeting: Greeting?
     private let answer: @Sendable (Request) -> Reply
     private let progress: @Sendable (Request, Int) -> Void
     private let state = Mutex(State())
@@ -54,17 +55,19 @@ public final class MisbehavingServer: Sendable {
     ///   - keepsBodies: `true` if `answer` gets the bodies of requests, too.
     ///   - keepsConnections: `true` if it ignores the clients' `Connection: close`, as small servers do.
     ///   - receiveBuffer: The number of bytes that the system takes before the server reads them; `nil` for the system's own.
+    ///   - greeting: The end of each connection after its first bytes, as of a TLS server that fails; `nil` serves HTTP.
     ///   - prepare: Runs first on the thread that opens the socket, for example to enter a namespace.
     ///   - progress: Gets the number of bytes of a request's body that have arrived, and may block the rest.
     ///   - answer: Returns the reply to a request; called by the connections' threads.
     public init(
         at address: String = "127.0.0.1", port: UInt16 = 0, keepsBodies: Bool = false, keepsConnections: Bool = false,
-        receiveBuffer: Int32? = nil, prepare: @escaping @Sendable () throws -> Void = {},
+        receiveBuffer: Int32? = nil, greeting: Greeting? = nil, prepare: @escaping @Sendable () throws -> Void = {},
         progress: @escaping @Sendable (Request, Int) -> Void = { _, _ in },
         answer: @escaping @Sendable (Request) -> Reply
     ) throws {
         self.keepsBodies = keepsBodies
         self.keepsConnections = keepsConnections
+        self.greeting = greeting
         self.progress = progress
         self.answer = answer
         let opened = Mutex<Result<(Int32, UInt16), any Error>?>(nil)
@@ -186,6 +189,15 @@ public final class MisbehavingServer: Sendable {
     private func serve(_ connection: Connection, _ number: Int) {
         // Before the descriptor is closed and reused.
         defer { change { [descriptor = connection.descriptor] in _ = $0.connections.remove(descriptor) } }
+        if let greeting {
+            _ = connection.read()
+            switch greeting {
+            case .close: break
+            case .reset: connection.resetOnClose()
+            case .alert: connection.write([21, 3, 3, 0, 2, 2, 80])
+            }
+            return
+        }
         while let head = connection.readHead() {
             let taken = change { state in
                 let request = Request(number: state.requests.count + 1, connection: number, head: head)

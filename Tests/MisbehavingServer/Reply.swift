@@ -42,6 +42,16 @@ public indirect enum Reply: Sendable {
     }
 }
 
+/// The end of a connection before any request.
+public enum Greeting: String, CaseIterable, Sendable {
+    /// The connection is closed normally.
+    case close
+    /// The connection is reset.
+    case reset
+    /// A fatal alert of TLS (RFC 8446, section 6): internal error.
+    case alert
+}
+
 /// A request that the server has received.
 public struct Request: Sendable {
     /// The number of the request, from 1.

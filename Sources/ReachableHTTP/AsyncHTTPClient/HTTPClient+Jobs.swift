@@ -24,7 +24,7 @@ extension HTTPClient {
         for request: HTTPClientRequest, from bytes: ByteBuffer, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPClientRetryOptions = .init(), upTo maxBytes: Int = 1 << 24
     ) -> Job<HTTPClientResponse> {
-        job(request.carrying(bytes, by: self), policy, options, on: bus, loading(upTo: maxBytes))
+        job(request, policy, options, on: bus, loading(.bytes(bytes), upTo: maxBytes))
     }
 
     /// Makes a job that uploads a file: see ``AsyncHTTPClient/HTTPClient/upload(_:fromFile:retrying:on:options:upTo:)``.
@@ -34,7 +34,7 @@ extension HTTPClient {
         for request: HTTPClientRequest, fromFile file: URL, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPClientRetryOptions = .init(), upTo maxBytes: Int = 1 << 24
     ) -> Job<HTTPClientResponse> {
-        job(request, policy, options, on: bus, loading(file, upTo: maxBytes))
+        job(request, policy, options, on: bus, loading(.file(file), upTo: maxBytes))
     }
 
     /// Makes a job that uploads the body that a function makes for each attempt: see

@@ -66,7 +66,7 @@ extension HTTPClient {
         _ request: HTTPClientRequest, from bytes: ByteBuffer, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPClientRetryOptions = .init(), upTo maxBytes: Int = 1 << 24
     ) async throws -> HTTPClientResponse {
-        try await execute(request.carrying(bytes, by: self), retrying: policy, on: bus, options: options, upTo: maxBytes)
+        try await HTTPJob(request, policy, options).run(loading(.bytes(bytes), upTo: maxBytes), on: bus).1
     }
 
     /// Uploads a file, and tries again until that succeeds; each attempt reads and sends it from the beginning.
@@ -86,7 +86,7 @@ extension HTTPClient {
         _ request: HTTPClientRequest, fromFile file: URL, retrying policy: RetryPolicy, on bus: RetryBus = .shared,
         options: HTTPClientRetryOptions = .init(), upTo maxBytes: Int = 1 << 24
     ) async throws -> HTTPClientResponse {
-        try await HTTPJob(request, policy, options).run(loading(file, upTo: maxBytes), on: bus).1
+        try await HTTPJob(request, policy, options).run(loading(.file(file), upTo: maxBytes), on: bus).1
     }
 
     /// Uploads a body that a function makes for each attempt, and tries again until that succeeds.
@@ -222,16 +222,22 @@ extension HTTPClient {
     /// Returns a transfer whose response is kept in memory.
     ///
     /// - Parameters:
-    ///   - file: The body of each attempt; `nil` sends the request's own.
+    ///   - upload: The body of each attempt; `nil` sends the request's own.
     ///   - maxBytes: The longest accepted body of a response.
-    func loading(_ file: URL? = nil, upTo maxBytes: Int) -> HTTPTransfer<HTTPClientRequest, Void> {
+    func loading(_ upload: ClientUpload? = nil, upTo maxBytes: Int) -> HTTPTransfer<HTTPClientRequest, Void> {
         // A buffer has at most 4 GiB.
         let limit = min(max(0, maxBytes), Int(UInt32.max))
         return HTTPTransfer { [self] request, attempt in
             try await exchange(request, attempt) { request in
+                let isBegun = Flag()
                 var request = request
-                if let file { request.body = try await .file(file, by: self) }
-                var response = try await execute(request, deadline: .distantFuture)
+                if let upload { request.body = try await upload.body(for: self, isBegun) }
+                var response: HTTPClientResponse
+                do {
+                    response = try await execute(request, deadline: .distantFuture)
+                } catch {
+                    throw upload?.isEmpty != false || isBegun.isSet ? error : Unsent(error: error)
+                }
                 guard 200...299 ~= response.status.code else {
                     return .errorResponse(try await HTTPClientStatusError(reading: response, upTo: limit))
                 }

@@ -4,6 +4,7 @@ internal import Foundation
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
+internal import Synchronization
 
 extension HTTPClientRequest: RepeatableRequest {
     typealias StatusError = HTTPClientStatusError
@@ -24,14 +25,6 @@ extension HTTPClientRequest: RepeatableRequest {
     }
 
     static func fault(of error: any Error) -> ConnectionFault { ConnectionFault(error) }
-
-    /// Returns the request with a body that is sent in parts by a client, any number of times.
-    func carrying(_ bytes: ByteBuffer, by client: HTTPClient) -> HTTPClientRequest {
-        var request = self
-        let parts = PacedParts(parts: ByteBufferParts(bytes: bytes), group: client.eventLoopGroup)
-        request.body = .stream(parts, length: .known(Int64(bytes.readableBytes)))
-        return request
-    }
 }
 
 /// The number of bytes that the client gets at once: few, so that an upload does not wait in its queue.
@@ -60,19 +53,24 @@ private struct ByteBufferParts: AsyncSequence, Sendable {
 private struct PacedParts<Parts: AsyncSequence & Sendable>: AsyncSequence, Sendable where Parts.Element == ByteBuffer {
     let parts: Parts
     let group: any EventLoopGroup
+    let isBegun: Flag
 
     struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate var parts: Parts.AsyncIterator
         fileprivate let group: any EventLoopGroup
+        fileprivate let isBegun: Flag
 
         mutating func next(isolation: isolated (any Actor)?) async throws -> ByteBuffer? {
+            isBegun.set()
             let turns = group.makeIterator().map { $0.submit {} }
             for turn in turns { try await turn.get() }
             return try await parts.next(isolation: isolation)
         }
     }
 
-    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(parts: parts.makeAsyncIterator(), group: group) }
+    func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(parts: parts.makeAsyncIterator(), group: group, isBegun: isBegun)
+    }
 }
 
 /// A sequence of the parts of a file, which can be iterated once.
@@ -98,12 +96,37 @@ private struct FileParts: AsyncSequence, Sendable {
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(file: file, left: length) }
 }
 
-extension HTTPClientRequest.Body {
-    /// Returns a body of a file's present contents, for a client.
-    static func file(_ location: URL, by client: HTTPClient) async throws -> Self {
-        let (file, length) = try await NIOThreadPool.singleton.runIfActive { try openUpload(location) }
-        let parts = PacedParts(parts: FileParts(file: file, length: length), group: client.eventLoopGroup)
-        return .stream(parts, length: .known(Int64(length)))
+/// The body of a request, which each attempt sends from its beginning.
+enum ClientUpload: Sendable {
+    case bytes(ByteBuffer)
+    /// A file, which each attempt opens.
+    case file(URL)
+
+    /// True if there is nothing to send but the head.
+    var isEmpty: Bool { if case .bytes(let bytes) = self { bytes.readableBytes == 0 } else { false } }
+
+    /// Returns the body of an attempt by a client.
+    ///
+    /// - Parameter isBegun: Set when the client asks for the first part.
+    func body(for client: HTTPClient, _ isBegun: Flag) async throws -> HTTPClientRequest.Body {
+        switch self {
+        case .bytes(let bytes):
+            let parts = PacedParts(parts: ByteBufferParts(bytes: bytes), group: client.eventLoopGroup, isBegun: isBegun)
+            return .stream(parts, length: .known(Int64(bytes.readableBytes)))
+        case .file(let location):
+            let (file, length) = try await NIOThreadPool.singleton.runIfActive { try openUpload(location) }
+            let parts = PacedParts(parts: FileParts(file: file, length: length), group: client.eventLoopGroup, isBegun: isBegun)
+            return .stream(parts, length: .known(Int64(length)))
+        }
     }
+}
+
+/// A flag that is set once.
+final class Flag: Sendable {
+    private let value = Atomic(false)
+
+    var isSet: Bool { value.load(ordering: .acquiring) }
+
+    func set() { value.store(true, ordering: .releasing) }
 }
 #endif

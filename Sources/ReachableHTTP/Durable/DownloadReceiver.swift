@@ -11,6 +11,7 @@ struct DownloadReceiver: PartReceiver {
     private let length: Int64?
     private let onWrite: @Sendable (Int64) -> Void
     var partial: PartialDownload
+    var asksForIdentity = false
     /// `nil` before a response: Foundation reports some redirects without a target only at their end.
     private var body: PartialDownload.Body?
     private var errorBody = Data()
@@ -36,6 +37,7 @@ struct DownloadReceiver: PartReceiver {
 
     mutating func receive(_ response: HTTPURLResponse?) throws -> Result? {
         (errorBody, body) = (Data(), nil)
+        try checkEncoding(of: response)
         // Others of 2xx have no file, or not the one of the URL (RFC 9110, section 15.3).
         guard let response, [200, 203, 206].contains(response.statusCode) || response.statusCode >= 300 else {
             body = .errorResponse

@@ -33,8 +33,10 @@ struct DurableExchange: Sendable {
             request.setTimeout(policy, silence)
             do {
                 return try await exchange(request)
-            } catch let error as URLError {
-                throw error.withoutURL
+            } catch {
+                let (bare, isUnsent) = Unsent.unwrap(error)
+                let error = (bare as? URLError)?.withoutURL ?? bare
+                throw isUnsent ? Unsent(error: error) : error
             }
         } body: {
             throw $0
