@@ -15,6 +15,7 @@ public final class MisbehavingServer: Sendable {
         var requests: [Request] = []
         var connections: Set<Int32> = []
         var acceptedCount = 0
+        var isGreeted = false
         var isStopped = false
         var isListening = true
         /// The tasks that wait for requests or connections.
@@ -97,6 +98,11 @@ public final class MisbehavingServer: Sendable {
     ///
     /// - Throws: `CancellationError` when the task is cancelled.
     public func untilRequests(_ count: Int) async throws { try await until { $0.requests.count >= count } }
+
+    /// Suspends until a client has connected, and its first bytes are there.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled.
+    public func untilConnected() async throws { try await until(\.isGreeted) }
 
     /// Suspends until the clients have closed all connections.
     ///
@@ -191,9 +197,11 @@ public final class MisbehavingServer: Sendable {
         defer { change { [descriptor = connection.descriptor] in _ = $0.connections.remove(descriptor) } }
         if let greeting {
             _ = connection.read()
+            change { $0.isGreeted = true }
             switch greeting {
             case .close: break
             case .reset: connection.resetOnClose()
+            case .silence: connection.untilGone()
             case .alert: connection.write([21, 3, 3, 0, 2, 2, 80])
             }
             return

@@ -50,6 +50,8 @@ public enum Greeting: String, CaseIterable, Sendable {
     case reset
     /// A fatal alert of TLS (RFC 8446, section 6): internal error.
     case alert
+    /// Silence until the client is gone.
+    case silence
 }
 
 /// A request that the server has received.

@@ -139,6 +139,17 @@ import Testing
         }
     }
 
+    /// Foundation would unpack it: a digest of the file would not hold.
+    @Test func packedFileIsRefused() async throws {
+        try await Exchange.run(answering(.packed)) { exchange in
+            let error = try await #require(throws: URLError.self) { _ = try await download(exchange) }
+            #expect(error.code == .cannotDecodeRawData && error.localizedDescription.contains("Content-Encoding: gzip"))
+            #expect(exchange.server.requests.count == 1)
+            let (data, _) = try await download(exchange, .with { $0.acceptsEncodedDownloads = true })
+            #expect(data == Data("hello\n".utf8))
+        }
+    }
+
     @Test func errorStatusIsReturnedOrThrown() async throws {
         try await Exchange.run { _ in
             .respond(404, [:], "not here")

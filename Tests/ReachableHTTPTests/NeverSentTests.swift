@@ -34,7 +34,7 @@ import NIOHTTP1
         var isRepeated: Bool { self != .needsCredentials && self != .forbidden }
     }
 
-    private static let policy = RetryPolicy.steady.backoff(.immediate).giveUpAfter(maxAttempts: 3)
+    private static let policy = RetryPolicy.steady.backoff(.immediate).giveUpAfter(maxAttempts: 3).attemptTimeout(.seconds(5))
 
     /// Expects three attempts, or one.
     private static func expect(isRepeated: Bool, _ exchange: Exchange, _ send: @Sendable () async throws -> Void) async throws {
@@ -59,7 +59,7 @@ import NIOHTTP1
             for: request, from: Data("pay".utf8), retrying: policy, on: exchange.bus, options: .with { $0.errorStatuses = .thrown })
     }
 
-    @Test(arguments: Greeting.allCases) func failedHandshakeOfASessionIsRepeated(greeting: Greeting) async throws {
+    @Test(arguments: [Greeting.close, .reset, .alert]) func failedHandshakeOfASessionIsRepeated(greeting: Greeting) async throws {
         let server = try MisbehavingServer(greeting: greeting) { _ in .ok }
         defer { server.stop() }
         try await Exchange.run(answering(.ok)) { exchange in
@@ -67,6 +67,23 @@ import NIOHTTP1
                 try await Self.session(exchange, "https://127.0.0.1:\(server.port)/")
             }
         }
+    }
+
+    private func expectSecondAttempt(of send: @escaping Send, _ exchange: Exchange) async throws {
+        let server = try MisbehavingServer(greeting: .silence) { _ in .ok }
+        defer { server.stop() }
+        let events = exchange.bus.events
+        let sending = Task { try await send(exchange, "https://127.0.0.1:\(server.port)/") }
+        try await server.untilConnected()
+        exchange.clock.advance(by: .seconds(5))
+        let failure = await events.first { $0.kind == .attemptFailed }?.failure
+        #expect(failure?.error as? RetryError == .attemptTimedOut && failure?.mayRetry == true)
+        sending.cancel()
+        _ = await sending.result
+    }
+
+    @Test func silentHandshakeOfASessionIsRepeated() async throws {
+        try await Exchange.run(answering(.ok)) { try await expectSecondAttempt(of: Self.session, $0) }
     }
 
     /// libcurl reads the proxy's name from the environment.
@@ -111,13 +128,19 @@ import NIOHTTP1
         }
     }
 
-    @Test(arguments: Greeting.allCases) func failedHandshakeOfAClientIsRepeated(greeting: Greeting) async throws {
+    @Test(arguments: [Greeting.close, .reset, .alert]) func failedHandshakeOfAClientIsRepeated(greeting: Greeting) async throws {
         let server = try MisbehavingServer(greeting: greeting) { _ in .ok }
         defer { server.stop() }
         try await Exchange.run(by: .steady, answering(.ok)) { exchange, client in
             try await Self.expect(isRepeated: true, exchange) {
                 try await Self.client(client)(exchange, "https://127.0.0.1:\(server.port)/")
             }
+        }
+    }
+
+    @Test func silentHandshakeOfAClientIsRepeated() async throws {
+        try await Exchange.run(by: .steady, answering(.ok)) { exchange, client in
+            try await expectSecondAttempt(of: Self.client(client), exchange)
         }
     }
 

@@ -123,6 +123,13 @@ import Testing
         }
     }
 
+    @Test func packedFileIsStoredAsSent() async throws {
+        try await Exchange.run(by: .steady, answering(.packed)) { exchange, client in
+            let (data, response) = try await download(exchange, client)
+            #expect(Array(data) == Reply.packedBytes && response.headers.first(name: "Content-Encoding") == "gzip")
+        }
+    }
+
     @Test(arguments: WholeScene.allCases) func wholeIsProven(scene: WholeScene) async throws {
         try await Exchange.run(by: .steady) {
             scene.reply(to: $0)

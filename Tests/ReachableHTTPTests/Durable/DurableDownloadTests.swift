@@ -230,6 +230,16 @@ import Testing
         }
     }
 
+    @Test func packedFileIsRefused() async throws {
+        try await DurableTrial.run { _ in
+            .packed
+        } _: { trial in
+            let job = try await trial.end(of: try Self.download(trial, sha256: nil))
+            #expect(job.state == .failed && job.lastError?.contains("Content-Encoding: gzip") == true)
+            #expect(try trial.folder.contents.isEmpty)
+        }
+    }
+
     @Test(arguments: WholeScene.allCases) func wholeIsProven(scene: WholeScene) async throws {
         try await DurableTrial.run {
             scene.reply(to: $0)

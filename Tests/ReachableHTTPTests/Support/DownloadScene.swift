@@ -67,6 +67,14 @@ enum CutScene: String, CaseIterable, Sendable {
     }
 }
 
+extension Reply {
+    /// "hello", packed by gzip though nobody asked for it, as by Apache's AddEncoding for a `.tar.gz`.
+    static let packed = Reply.respond(200, ["Content-Encoding": "gzip", "ETag": "\"a\""], body: packedBytes)
+    static let packedBytes: [UInt8] = [
+        31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 203, 72, 205, 201, 201, 231, 2, 0, 32, 48, 58, 54, 6, 0, 0, 0,
+    ]
+}
+
 /// A server whose answers prove, one after the other, that a download has the whole.
 enum WholeScene: String, CaseIterable, Sendable {
     /// The server sends 20 000 bytes at a time.
