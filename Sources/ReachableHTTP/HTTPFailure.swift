@@ -16,7 +16,7 @@ public struct HTTPFailure: Sendable {
     /// The system's error behind ``errorCode``: an `errno`, or a negative number of getaddrinfo(3); `nil` if the client does not
     /// report it.
     ///
-    /// Requests of `URLSession` report only a shortage of descriptors or memory, and name servers that do not answer.
+    /// Requests of `URLSession` report only a shortage of descriptors or memory.
     public var systemError: Int32?
     /// `false` if the request was never sent because there was no connection; `nil` if the client cannot tell, such as `URLSession`
     /// after a timeout.

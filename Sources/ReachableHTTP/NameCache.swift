@@ -41,14 +41,10 @@ final class NameCache: Sendable {
             // libcurl has the error of the shortage.
             case .failed(.notAsked): body(nil)
             case .failed(let failure):
-                let text = "\(host): \(failure)"
-                body(URLError(.cannotFindHost, userInfo: [NSLocalizedDescriptionKey: text, NameCache.reason: failure]))
+                body(URLError(.cannotFindHost, userInfo: [NSLocalizedDescriptionKey: "\(host): \(failure)"]))
             }
         }
     }
-
-    /// The key of the reason in the error of a lookup.
-    static let reason = "ReachableHTTP.lookup"
 
     private func isKnown(_ host: String) -> Bool {
         known.withLock { known in

@@ -1,7 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
-internal import Reachability
 internal import ReachableRetry
 
 extension URLRequest: RepeatableRequest {
@@ -23,9 +22,6 @@ extension URLRequest: RepeatableRequest {
         // A shortage: a file could not be opened.
         if let error = error as? POSIXError { return ConnectionFault(unsent: error) }
         guard let error = error as? URLError else { return ConnectionFault(nil) }
-        if let failure = error.errorUserInfo[NameCache.reason] as? NameLookupFailure {
-            return ConnectionFault(error.errorCode, systemError: failure == .notFound ? nil : EAI_AGAIN, wasSent: false)
-        }
         return error.code == .unknown ? fault(ofText: error.localizedDescription) : ConnectionFault(error.errorCode)
     }
 

@@ -52,8 +52,16 @@ extension URLSession {
 }
 
 extension URLError {
+    /// The error with its reason in its text, where Foundation prints `(null)`.
+    var explained: URLError {
+        var information = errorUserInfo
+        information[NSLocalizedFailureReasonErrorKey] = localizedDescription
+        return URLError(code, userInfo: information)
+    }
+
     /// The error without the URL of the request, which may hold a password or a token: stores and logs keep its text.
     var withoutURL: URLError {
-        URLError(code, userInfo: [NSLocalizedDescriptionKey: localizedDescription])
+        let texts = [NSLocalizedDescriptionKey, NSLocalizedFailureReasonErrorKey].map { ($0, localizedDescription as Any) }
+        return URLError(code, userInfo: Dictionary(uniqueKeysWithValues: texts))
     }
 }

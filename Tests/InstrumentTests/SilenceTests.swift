@@ -48,7 +48,7 @@ import Testing
             ["first", "timer", "reconnect", "condition", "retryNow"].map { "retry.attempts{trigger=\($0)}" }
             + ["network", "server", "overload", "request", "local", "unknown"].map { "retry.failures{fault=\($0)}" }
             + reasons.map { "retry.gave.up{reason=\($0)}" } + kinds.map { "reachability.transitions{kind=\($0)}" } + [
-                "retry.jobs.pending", "retry.succeeded", "retry.cancelled", "retry.metrics.dropped",
+                "retry.jobs.pending", "retry.succeeded", "retry.cancelled", "retry.warnings", "retry.metrics.dropped",
                 "retry.seconds.saved", "retry.reconnect.to.attempt",
                 "reachability.satisfied", "reachability.outage.seconds", "reachability.path.losses",
                 "reachability.losses", "reachability.resyncs",

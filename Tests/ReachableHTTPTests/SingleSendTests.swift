@@ -70,6 +70,27 @@ import NIOHTTP1
     }
     #endif
 
+    /// libcurl has nothing to read again, and sends it twice without a word.
+    @Test(arguments: [true, false]) func bodilessRequestOverTLSIsRefusedOrWarnedOf(isRequired: Bool) async throws {
+        let server = try MisbehavingServer(greeting: .reset) { _ in .ok }
+        defer { server.stop() }
+        try await Exchange.run(answering(.ok)) { exchange in
+            let events = exchange.bus.events
+            var request = URLRequest(url: try #require(URL(string: "https://127.0.0.1:\(server.port)/")))
+            request.httpMethod = "POST"
+            let options = HTTPRetryOptions.with { $0.requiresSingleSend = isRequired }
+            let sending = Task { [request] in
+                try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: options)
+            }
+            guard case .failure(let error) = await sending.result else { return #expect(Bool(false), "nobody answers") }
+            #expect((error is SingleSendError) == isRequired && (server.acceptedCount == 0) == isRequired)
+            var second: RetryEvent?
+            for await event in events.prefix(2) { second = event }
+            #expect(second?.kind == (isRequired ? .attemptFailed : .warning))
+            #expect(isRequired || second?.warning?.contains("Idempotency-Key") == true)
+        }
+    }
+
     /// A connection that has been used may be at its end.
     @Test(arguments: [true, false]) func redirectIsAnAnswer(hasBody: Bool) async throws {
         try await Exchange.run(keepsConnections: true) { _ in

@@ -36,6 +36,8 @@ struct EventBroadcaster: Sendable {
 
     private var listeners: [UInt64: Listener] = [:]
     private var nextID: UInt64 = 0
+    /// The number of the last event.
+    private var sequence: UInt64 = 0
     private var forListeners = Queue()
     private var forMetrics = Queue()
     private var forLog = Queue()
@@ -71,6 +73,9 @@ struct EventBroadcaster: Sendable {
 
     /// Appends an event for all readers; returns the oldest one if it was dropped, to be released outside of the lock.
     mutating func append(_ event: RetryEvent) -> RetryEvent? {
+        var event = event
+        sequence += 1
+        event.sequence = sequence
         if isMeasured { forMetrics.append(event) }
         if isLogged { forLog.append(event) }
         guard !listeners.isEmpty else { return nil }
@@ -128,7 +133,7 @@ extension RetryBus {
     /// The events of all jobs from now on, in order.
     ///
     /// Each access makes a new stream, for one iteration. It does not repeat earlier events. A slow listener loses the oldest
-    /// events beyond ``Configuration/bufferedEvents``. The stream finishes when the bus is shut down or released.
+    /// events beyond ``Configuration/bufferedEvents``; ``RetryEvent/sequence`` tells how many. The stream finishes when the bus is shut down or released.
     public var events: AsyncStream<RetryEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: RetryEvent.self, bufferingPolicy: .bufferingNewest(max(1, configuration.bufferedEvents)))

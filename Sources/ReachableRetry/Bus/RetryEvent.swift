@@ -76,6 +76,8 @@ public struct RetryEvent: Sendable {
         public var isCharged: Bool
     }
 
+    /// The number of the event among those of its bus, from 1: a listener that is slow has lost those between two numbers.
+    public var sequence: UInt64 = 0
     /// The kind.
     public var kind: Kind
     /// The job's name.

@@ -91,6 +91,7 @@ struct BusMetrics: Sendable {
     private let failures: [String: Counter]
     private let succeeded: Counter
     private let cancelled: Counter
+    private let warnings: Counter
     private let dropped: Counter
     private let gaveUp: [GiveUp.Reason: Counter]
     private let saved: Timer
@@ -107,6 +108,7 @@ struct BusMetrics: Sendable {
             uniqueKeysWithValues: AttemptFailure.Fault.labels.map { ($0, counter("retry.failures", ("fault", $0))) })
         succeeded = counter("retry.succeeded")
         cancelled = counter("retry.cancelled")
+        warnings = counter("retry.warnings")
         dropped = counter("retry.metrics.dropped")
         gaveUp = Self.counters(GiveUp.Reason.all) { counter("retry.gave.up", ("reason", $0)) }
         saved = timer("retry.seconds.saved")
@@ -136,6 +138,7 @@ struct BusMetrics: Sendable {
         if let report = event.report { gaveUp[report.reason]?.increment() }
         if event.kind == .succeeded { succeeded.increment() }
         if event.kind == .cancelled { cancelled.increment() }
+        if event.kind == .warning { warnings.increment() }
     }
 }
 
