@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Foundation
 internal import FoundationNetworking
 internal import Synchronization
@@ -356,8 +357,8 @@ private final class TaskDispatcher: NSObject, URLSessionDataDelegate {
     ) {
         guard let run = run(of: task), run.isSingle else { return completionHandler(task.originalRequest?.httpBodyStream) }
         run.refuseRepetition()
-        // The task is cancelled a moment later: until then nothing can follow the head.
-        completionHandler(UploadStream(.unreadable))
+        // The task's queue waits here, and is cancelled next, before there is a connection. Nothing could follow a head anyway.
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(20)) { completionHandler(UploadStream(.unreadable)) }
     }
 
     func urlSession(

@@ -12,8 +12,8 @@ import AsyncHTTPClient
 
 /// Makes one request on a bus over the kernel's network, and prints a line for each event.
 ///
-///     http-probe get|download|upload URL [--client NAME] [--size BYTES] [--attempts N] [--interrupt] [--source-grace MS]
-///         [--validate] [--transitions] [--times N] [--method NAME] [--starve]
+///     http-probe get|download|upload|posts|names URL [--client NAME] [--size BYTES] [--attempts N] [--interrupt] [--source-grace MS]
+///         [--validate] [--transitions] [--times N] [--method NAME] [--starve] [--attempt-timeout MS] [--then URL]
 ///     http-probe crowd URL --jobs N [--client NAME] [--size BYTES] [--attempts N] [--method NAME] [--timeout SECONDS]
 ///         [--connections N]
 ///     http-probe durable URL [--client NAME] FILE JOB
@@ -71,6 +71,7 @@ import AsyncHTTPClient
         if let grace = number("--source-grace") {
             policy = policy.interruptsAttempt(.whenSourceIsLost(grace: .milliseconds(grace)))
         }
+        if let limit = number("--attempt-timeout") { policy = policy.attemptTimeout(.milliseconds(limit)) }
         if words.contains("--interrupt") { policy = policy.interruptsAttempt(.whenUnsatisfied(grace: .zero)) }
         let (size, method) = (number("--size") ?? 0, option("--method") ?? "GET")
         var settings = ProbeSettings(policy: policy, bus: bus)
@@ -82,7 +83,9 @@ import AsyncHTTPClient
         }
         settings.conditions = isValidated ? [monitor.validatedCondition] : []
         settings.isStarved = words.contains("--starve")
-        let request = SingleRequest(kind: words[0], url: url, method: method, size: size, times: number("--times") ?? 1)
+        let request = SingleRequest(
+            kind: words[0], url: url, method: method, size: size, times: number("--times") ?? 1,
+            next: option("--then").flatMap { URL(string: $0) })
         return try await run(settings) { try await request.run(by: $0) }
     }
 

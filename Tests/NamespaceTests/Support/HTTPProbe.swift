@@ -31,8 +31,12 @@ extension CabledNetwork {
 
     /// Starts a TLS server at the far end, which answers every request with `hello` and keeps connections.
     ///
-    /// - Returns: the listening server, and the file with its certificate.
-    func serveTLS() async throws -> (server: Child, certificate: String) {
+    /// It carries out each `POST` by writing its path and the length of its body to a file; then it answers, or ends the
+    /// connection instead, or soon afterwards.
+    ///
+    /// - Returns: the listening server, the file with its certificate, and the one with the posts.
+    func serveTLS() async throws -> (server: Child, certificate: String, posts: String) {
+        let posts = marker("posts")
         let (certificate, key) = (marker("cert.pem"), marker("key.pem"))
         let missing = ["openssl", "python3"].filter { name in
             let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
@@ -47,7 +51,8 @@ extension CabledNetwork {
             "/CN=192.0.2.1", "-addext", "subjectAltName=IP:192.0.2.1",
         ])
         let program = """
-            import http.server, ssl, sys
+            import http.server, random, ssl, sys, time
+            random.seed(7)
             class Handler(http.server.BaseHTTPRequestHandler):
                 protocol_version = "HTTP/1.1"
                 def do_GET(self):
@@ -55,6 +60,19 @@ extension CabledNetwork {
                     self.send_header("Content-Length", "5")
                     self.end_headers()
                     self.wfile.write(b"hello")
+                def do_POST(self):
+                    length = int(self.headers.get("Content-Length", 0))
+                    body = self.rfile.read(length)
+                    # The client is gone: there is nothing to carry out.
+                    if len(body) < length: return
+                    with open(sys.argv[3], "a") as file: file.write(f"{self.path} {len(body)}\\n")
+                    # Small servers keep a connection that a client wants to be closed.
+                    self.close_connection = random.random() < 0.3
+                    time.sleep(random.random() / 200)
+                    if self.close_connection and random.random() < 0.7: return
+                    self.send_response(200)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
                 def log_message(self, *arguments): pass
             server = http.server.ThreadingHTTPServer(("192.0.2.1", 443), Handler)
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -63,14 +81,14 @@ extension CabledNetwork {
             print("listening", flush=True)
             server.serve_forever()
             """
-        let server = try Child(["ip", "netns", "exec", far.name, "python3", "-c", program, certificate, key])
+        let server = try Child(["ip", "netns", "exec", far.name, "python3", "-c", program, certificate, key, posts])
         var lines = server.lines.makeAsyncIterator()
         let first = await lines.next(isolation: #isolation)
         unlink(key)
         guard first == "listening" else {
             throw Child.Failure(description: "no server over TLS; next: install a python3 that has the module ssl")
         }
-        return (server, certificate)
+        return (server, certificate, posts)
     }
 
     /// Starts a request in the machine, which writes a line for each of its events.
