@@ -117,8 +117,8 @@ extension PartReceiver {
             let encoding = response.value(forHTTPHeaderField: "Content-Encoding"), encoding.lowercased() != "identity"
         else { return }
         let text =
-            "the server sends the file with Content-Encoding: \(encoding), and Foundation unpacks it; next: download it by HTTPClient"
-            + " (trait AsyncHTTPClient), or send an Accept-Encoding of your own to get it unpacked"
+            "the server sends the file with Content-Encoding: \(encoding), and Foundation unpacks it; next: download it by "
+            + "HTTPClient (trait AsyncHTTPClient), or send an Accept-Encoding of your own to get it unpacked"
         throw URLError(.cannotDecodeRawData, userInfo: [NSLocalizedDescriptionKey: text])
     }
 }

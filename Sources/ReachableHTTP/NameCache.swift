@@ -6,7 +6,7 @@ internal import Synchronization
 /// The names of hosts that a session knows already.
 ///
 /// A session waits for libcurl's own lookup when a request is cancelled, and all of its requests wait with it: 10 s if no name
-/// server answers. So a request starts only after its host was looked up on a thread that nobody waits for; libcurl finds the
+/// server answers. So a request starts only after its host was looked up on a thread of its own; libcurl finds the
 /// answer again, and keeps it for a minute (`CURLOPT_DNS_CACHE_TIMEOUT`).
 final class NameCache: Sendable {
     /// Shorter than libcurl's minute, which begins later.

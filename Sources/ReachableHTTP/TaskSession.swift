@@ -1,4 +1,3 @@
-internal import Dispatch
 internal import Foundation
 internal import FoundationNetworking
 internal import Synchronization
@@ -286,7 +285,7 @@ private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
         do {
             guard let value = try body(&open.receiver) else {
                 let isOver = state.withLock { [open] state in
-                    // A cancellation in the meantime has found nobody to tell.
+                    // A cancellation in the meantime has not found the caller.
                     if !state.isCancelled { state.open = open }
                     return state.isCancelled
                 }
@@ -357,8 +356,8 @@ private final class TaskDispatcher: NSObject, URLSessionDataDelegate {
     ) {
         guard let run = run(of: task), run.isSingle else { return completionHandler(task.originalRequest?.httpBodyStream) }
         run.refuseRepetition()
-        // The task's queue waits here, and is cancelled next, before there is a connection. Nothing could follow a head anyway.
-        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(20)) { completionHandler(UploadStream(.unreadable)) }
+        // On a fast line libcurl has connected before the task is cancelled: then the head is sent, and nothing after it.
+        completionHandler(UploadStream(.unreadable))
     }
 
     func urlSession(

@@ -12,8 +12,9 @@ import AsyncHTTPClient
 
 /// Makes one request on a bus over the kernel's network, and prints a line for each event.
 ///
-///     http-probe get|download|upload|posts|names URL [--client NAME] [--size BYTES] [--attempts N] [--interrupt] [--source-grace MS]
-///         [--validate] [--transitions] [--times N] [--method NAME] [--starve] [--attempt-timeout MS] [--then URL]
+///     http-probe get|download|upload|posts|names URL [--client NAME] [--size BYTES] [--attempts N] [--interrupt]
+///         [--source-grace MS] [--validate] [--transitions] [--times N] [--method NAME] [--starve] [--attempt-timeout MS]
+///         [--then URL]
 ///     http-probe crowd URL --jobs N [--client NAME] [--size BYTES] [--attempts N] [--method NAME] [--timeout SECONDS]
 ///         [--connections N]
 ///     http-probe durable URL [--client NAME] FILE JOB

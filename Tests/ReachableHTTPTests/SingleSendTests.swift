@@ -82,7 +82,7 @@ import NIOHTTP1
             let sending = Task { [request] in
                 try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: options)
             }
-            guard case .failure(let error) = await sending.result else { return #expect(Bool(false), "nobody answers") }
+            guard case .failure(let error) = await sending.result else { return #expect(Bool(false), "no server answers") }
             #expect((error is SingleSendError) == isRequired && (server.acceptedCount == 0) == isRequired)
             var second: RetryEvent?
             for await event in events.prefix(2) { second = event }

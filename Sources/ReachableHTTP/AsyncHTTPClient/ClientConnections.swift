@@ -67,7 +67,7 @@ extension HTTPClient {
         }
     }
 
-    /// The configuration of TLS that the client was made with, which it shows nobody.
+    /// The configuration of TLS that the client was made with, which it does not show.
     var ownConfiguration: TLSConfiguration? {
         let configuration = Mirror(reflecting: self).descendant("configuration") as? Configuration
         return configuration?.tlsConfiguration

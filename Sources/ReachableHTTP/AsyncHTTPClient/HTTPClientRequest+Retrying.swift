@@ -47,9 +47,9 @@ private struct ByteBufferParts: AsyncSequence, Sendable {
 
 /// The parts of a body, each after the event loops have dealt with the one before.
 ///
-/// A client asks for the next part as soon as it has put one into the queue of the connection's event loop, and the connection says
-/// only from there that it is full (`Transaction.writeRequestBodyPart`): without a wait the whole body would be in memory, and would
-/// count as sent.
+/// A client asks for the next part as soon as it has put one into the queue of the connection's event loop, and the connection
+/// says only from there that it is full (`Transaction.writeRequestBodyPart`): without a wait the whole body would be in memory, and
+/// would count as sent.
 private struct PacedParts<Parts: AsyncSequence & Sendable>: AsyncSequence, Sendable where Parts.Element == ByteBuffer {
     let parts: Parts
     let group: any EventLoopGroup

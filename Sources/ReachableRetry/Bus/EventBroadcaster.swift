@@ -133,7 +133,8 @@ extension RetryBus {
     /// The events of all jobs from now on, in order.
     ///
     /// Each access makes a new stream, for one iteration. It does not repeat earlier events. A slow listener loses the oldest
-    /// events beyond ``Configuration/bufferedEvents``; ``RetryEvent/sequence`` tells how many. The stream finishes when the bus is shut down or released.
+    /// events beyond ``Configuration/bufferedEvents``; ``RetryEvent/sequence`` tells how many. The stream finishes when the bus is
+    /// shut down or released.
     public var events: AsyncStream<RetryEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: RetryEvent.self, bufferingPolicy: .bufferingNewest(max(1, configuration.bufferedEvents)))

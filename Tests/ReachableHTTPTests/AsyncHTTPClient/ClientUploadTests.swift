@@ -139,7 +139,8 @@ import Testing
     /// The system takes bytes for longer than the client waits for an answer.
     @Test func slowLineIsNoSilence() async throws {
         let size = 5 << 20
-        let server = try MisbehavingServer(receiveBuffer: 1 << 16, progress: { _, _ in poll(nil, 0, 60) }) { _ in .respond(201) }
+        let server = try MisbehavingServer(
+            receiveBuffer: 1 << 16, progress: { _, _ in poll(nil, 0, 60) }, answer: { _ in .respond(201) })
         defer { server.stop() }
         var configuration = HTTPClient.Configuration()
         configuration.timeout.read = .seconds(1)

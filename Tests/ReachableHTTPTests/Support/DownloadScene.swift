@@ -68,7 +68,7 @@ enum CutScene: String, CaseIterable, Sendable {
 }
 
 extension Reply {
-    /// "hello", packed by gzip though nobody asked for it, as by Apache's AddEncoding for a `.tar.gz`.
+    /// "hello", packed by gzip though it was not asked for, as by Apache's AddEncoding for a `.tar.gz`.
     static let packed = Reply.respond(200, ["Content-Encoding": "gzip", "ETag": "\"a\""], body: packedBytes)
     static let packedBytes: [UInt8] = [
         31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 203, 72, 205, 201, 201, 231, 2, 0, 32, 48, 58, 54, 6, 0, 0, 0,
