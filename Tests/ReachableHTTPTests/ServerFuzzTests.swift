@@ -60,13 +60,15 @@ import NIOHTTP1
                 do {
                     let data = try await client.download(exchange, "/file/\(number)", Self.policy)
                     files += 1
-                    #expect(RandomServer.versions(number).contains(Array(data)), "download \(number), seed \(Self.seed)")
+                    let isRight = RandomServer.versions(number).contains(Array(data))
+                    #expect(isRight, "\(data.count) bytes after \(server.story("/file/\(number)")), seed \(Self.seed)")
                 } catch {}
                 do {
                     try await client.post(exchange, "/post/\(number)", Self.policy)
                     posts += 1
                 } catch {}
-                #expect(server.carriedOut("/post/\(number)") <= 1, "post \(number), seed \(Self.seed)")
+                let times = server.carriedOut("/post/\(number)")
+                #expect(times <= 1, "\(server.story("/post/\(number)")), seed \(Self.seed)")
             }
             print("\(files) files and \(posts) posts of \(Self.count), seed \(Self.seed)")
             #expect(files > Self.count / 4 && posts > Self.count / 8, "seed \(Self.seed)")
@@ -137,12 +139,16 @@ private final class RandomServer: Sendable {
     private struct State {
         var requests: [String: Int] = [:]
         var carriedOut: [String: Int] = [:]
+        var replies: [String: [String]] = [:]
     }
 
     init(seed: UInt64, cutsHeads: Bool) { (self.seed, self.cutsHeads) = (seed, cutsHeads) }
 
     /// The number of times that a post was carried out.
     func carriedOut(_ path: String) -> Int { state.withLock { $0.carriedOut[path] ?? 0 } }
+
+    /// The requests for a path, and the answers.
+    func story(_ path: String) -> String { state.withLock { $0.replies[path] ?? [] }.joined(separator: ", ") }
 
     /// The two versions of a file, one after the other.
     static func versions(_ number: Int) -> [[UInt8]] {
@@ -160,6 +166,8 @@ private final class RandomServer: Sendable {
         var generator = SplitMix64(seed: seed &+ UInt64(number) &* 1009 &+ UInt64(count) &* 7)
         let isPost = request.method == "POST"
         let reply = isPost ? post(request, &generator) : part(of: number, count, request, &generator)
+        let text = "\(request.headers["range"] ?? "all"): \(reply.summary)"
+        state.withLock { $0.replies[request.path, default: []].append(text) }
         return Int.random(in: 0..<4, using: &generator) == 0 ? .late(.random(in: 1...3, using: &generator), reply) : reply
     }
 
@@ -224,10 +232,28 @@ private final class RandomServer: Sendable {
             let head = "HTTP/1.1 200 -\r\nETag: \(tag)\r\nTransfer-Encoding: chunked\r\n\r\n\(String(file.count, radix: 16))\r\n"
             return .raw(Array(head.utf8) + file.prefix(cut + 1))
         case 15: return .respond(503)
-        case 16: return .respond(416, ["Content-Range": "bytes */\(first ?? file.count)", "ETag": otherTag], "no")
+        case 16: return .respond(416, ["Content-Range": "bytes */\(first ?? file.count)", "ETag": "\"third\""], "no")
         case 17 where first != nil: return .respondUntilClose(206, range(first ?? 0, last, file.count), body: rest + [0])
         case 18 where isPart: return .respond(206, range(first ?? 0, (first ?? 0) + cut, file.count), body: Array(rest[...cut]))
         default: return right
+        }
+    }
+}
+
+extension Reply {
+    /// The kind, status and headers, and the numbers of bytes.
+    fileprivate var summary: String {
+        switch self {
+        case .respond(let status, let headers, let body): "\(status) \(headers) \(body.count)"
+        case .respondUntilClose(let status, let headers, let body): "\(status) \(headers) \(body.count) until close"
+        case .paced(let status, let headers, let body, _): "\(status) \(headers) \(body.count)"
+        case .breakOff(let status, let headers, let body, let count): "\(status) \(headers) \(count) of \(body.count), reset"
+        case .stopShort(let status, let headers, let body, let count): "\(status) \(headers) \(count) of \(body.count), close"
+        case .stallAfter(let status, let headers, let body, let count): "\(status) \(headers) \(count) of \(body.count), silence"
+        case .late(_, let reply): reply.summary
+        case .raw(let bytes): "raw \(bytes.count): \(String(decoding: bytes.prefix(100), as: UTF8.self).debugDescription)"
+        case .reset: "reset"
+        case .stall: "silence"
         }
     }
 }
