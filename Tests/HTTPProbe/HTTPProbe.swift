@@ -16,7 +16,7 @@ import AsyncHTTPClient
 ///         [--source-grace MS] [--validate] [--transitions] [--times N] [--method NAME] [--starve] [--attempt-timeout MS]
 ///         [--then URL]
 ///     http-probe crowd URL --jobs N [--client NAME] [--size BYTES] [--attempts N] [--method NAME] [--timeout SECONDS]
-///         [--connections N]
+///         [--connections N] [--downloads N --file URL] [--rounds N]
 ///     http-probe durable URL [--client NAME] FILE JOB
 @main struct HTTPProbe {
     static func main() async {
@@ -79,7 +79,9 @@ import AsyncHTTPClient
         if words[0] == "crowd" {
             settings.timeout = number("--timeout") ?? 60
             settings.connections = number("--connections")
-            let crowd = Crowd(count: number("--jobs") ?? 1, url: url, method: method, size: size)
+            let crowd = Crowd(
+                count: number("--jobs") ?? 1, url: url, method: method, size: size, downloads: number("--downloads") ?? 0,
+                file: option("--file").flatMap { URL(string: $0) }, rounds: number("--rounds") ?? 1)
             return try await run(settings) { await crowd.run(by: $0) }
         }
         settings.conditions = isValidated ? [monitor.validatedCondition] : []

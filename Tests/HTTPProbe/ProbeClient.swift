@@ -131,6 +131,8 @@ struct AsyncProbeClient: ProbeClient {
         if let timeout = settings.timeout { configuration.timeout.connect = .seconds(Int64(timeout)) }
         if let connections = settings.connections {
             configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = connections
+            // Connections that were left behind stay open for that long.
+            configuration.connectionPool.idleTimeout = .seconds(1)
         }
         client = HTTPClient(configuration: configuration)
     }
