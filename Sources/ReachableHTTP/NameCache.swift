@@ -64,7 +64,7 @@ final class NameCache: Sendable {
     }
 }
 
-/// A continuation that is resumed once, whoever comes first.
+/// A continuation that is resumed once, by the first caller.
 private final class Once<Value: Sendable>: Sendable {
     private enum State {
         case empty
