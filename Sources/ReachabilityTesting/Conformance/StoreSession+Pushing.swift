@@ -90,10 +90,10 @@ extension StoreSession {
         try await push("b", limit: 2)
         try await expect(.full, from: "push of a third job with a limit of 2") { try await push("c", limit: 2) }
         try await push("other", limit: 1) { $0.queue = "other" }
-        let kept = try await push("d", limit: 2) { $0.unique = .keep("key") }
-        try expect(kept.outcome, is: .kept, "the push of a job that is kept into a full queue")
-        let replaced = try await push("e", limit: 2) { $0.unique = .replace("key") }
-        try expect(replaced.outcome, is: .replaced, "the push of a replacement into a full queue")
+        let kept = try await push("d", limit: 1) { $0.unique = .keep("key") }
+        try expect(kept.outcome, is: .kept, "the push of a job that is kept into a queue with more than its limit")
+        let replaced = try await push("e", limit: 1) { $0.unique = .replace("key") }
+        try expect(replaced.outcome, is: .replaced, "the push of a replacement into a queue with more than its limit")
         let pair = [job("f") { $0.unique = .keep("pair") }, job("g") { $0.unique = .keep("pair") }]
         try expect(
             try await store.push(pair, limit: 3).map(\.outcome), is: [.added, .kept],

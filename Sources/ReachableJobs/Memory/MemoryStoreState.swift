@@ -178,7 +178,7 @@ struct MemoryStoreState: Sendable {
             isPaused: paused.contains(queue), hasMore: false, nextDue: nil, now: now)
         if claims.isPaused { return claims }
         var open: [Lane.ID: ClaimRequest.Open] = [:]
-        for named in request.lanes where open[named.lane] == nil {
+        for named in request.lanes {
             let isThere = lanes[named.lane]?.key.target.queue == queue
             if isThere { open[named.lane] = named } else { claims.goneLanes.insert(named.lane) }
         }
