@@ -26,8 +26,8 @@ public struct HTTPRequestRetryOptions<Request: Sendable>: Sendable {
     public var idempotency = HTTPIdempotency.method
     /// If true, a request that must not be sent twice, and that its client may send twice, fails with ``SingleSendError``.
     ///
-    /// With false it is sent, and the event `warning` and the log say so. `URLSession` may send a request without a body over TLS
-    /// twice, unless its method or ``idempotency`` allows that anyway; `HTTPClient` sends no request twice.
+    /// With false it is sent, and the event `warning` and the log say so. `URLSession` may send the head of a request twice over
+    /// TLS, unless its method or ``idempotency`` allows that anyway; `HTTPClient` sends no request twice.
     public var requiresSingleSend = false
     /// A function that makes each attempt's request from the job's; `nil` sends the request unchanged.
     ///

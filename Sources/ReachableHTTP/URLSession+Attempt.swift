@@ -55,7 +55,13 @@ extension URLError {
     /// The error with its reason in its text, where Foundation prints `(null)`.
     var explained: URLError {
         var information = errorUserInfo
-        information[NSLocalizedFailureReasonErrorKey] = localizedDescription
+        var reason = localizedDescription
+        // `_EasyHandle.setCookies`, `_ParsedResponseHeader`: text that is not UTF-8 ends the transfer there.
+        if reason == "Failed writing header" {
+            reason = "a header of the response is not UTF-8, which Foundation does not read; next: make the request by HTTPClient"
+            information[NSLocalizedDescriptionKey] = reason
+        }
+        information[NSLocalizedFailureReasonErrorKey] = reason
         return URLError(code, userInfo: information)
     }
 

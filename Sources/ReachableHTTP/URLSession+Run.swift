@@ -17,8 +17,8 @@ extension URLSession {
     /// On a connection that it reuses, libcurl sends a request again if the connection ends without an answer
     /// (`Curl_retry_request`). A request that must not be sent twice over plain TCP has a session of its own, and with it a new
     /// connection. Over TLS each session would leave descriptors behind (``TaskSession``): there the request gets no body for a
-    /// second time, and shares connections only with others of its kind, which ask the server to close them. Without a body it may
-    /// be repeated.
+    /// second time, and shares connections only with others of its kind, which ask the server to close them. Its head may be
+    /// repeated, and without a body that is all.
     ///
     /// - Parameters:
     ///   - original: The request.
@@ -32,7 +32,7 @@ extension URLSession {
         let isSingle = !rule.mayRepeat && !request.isRepeatable
         if isSingle { request.setHeader("Connection", "close") }
         if let body = request.httpBody, !body.isEmpty { request.attach(UploadStream(.data(body))) }
-        if isSingle, request.usesTLS, (request.httpBodyStream as? UploadStream)?.length ?? 0 == 0 {
+        if isSingle, request.usesTLS {
             let error = SingleSendError(method: request.methodName)
             if rule.requiresSingleSend { throw error }
             attempt.warn(error.description)
@@ -148,14 +148,15 @@ struct ConnectionEpochs: Sendable {
 /// The refusal of a request that must be sent once only, and that the client may send twice.
 ///
 /// Thrown before anything is sent, if ``HTTPRequestRetryOptions/requiresSingleSend`` asks for it. On a connection that it reuses,
-/// libcurl sends a request without a body again if the connection ends without an answer (`Curl_retry_request`).
+/// libcurl sends the head of a request again if the connection ends without an answer (`Curl_retry_request`). A body does not follow
+/// it, so that only a server can carry out the request twice that does not wait for the body.
 public struct SingleSendError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The method of the request.
     public var method: String
 
     /// The statement of what is wrong, and the advice what to do next.
     public var description: String {
-        "URLSession may send a \(method) without a body twice over TLS; "
-            + "next: give it a body or an Idempotency-Key, or use HTTPClient (trait AsyncHTTPClient)"
+        "URLSession may send the head of a \(method) twice over TLS; "
+            + "next: give it an Idempotency-Key, or use HTTPClient (trait AsyncHTTPClient)"
     }
 }

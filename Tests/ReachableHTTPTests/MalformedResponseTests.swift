@@ -33,7 +33,28 @@ import NIOHTTP1
         }
     }
 
+    /// Latin-1, as of older servers.
+    private static let latin = Array("HTTP/1.1 200 -\r\nX-Name: caf".utf8) + [0xe9] + Array("\r\nContent-Length: 2\r\n\r\nok".utf8)
+
+    @Test func headerInAnotherEncodingIsNamed() async throws {
+        try await Exchange.run(answering(.raw(Self.latin))) { exchange in
+            let request = try exchange.request()
+            let error = try await #require(throws: URLError.self) {
+                _ = try await exchange.session.data(
+                    for: request, retrying: .steady.giveUpAfter(maxAttempts: 1), on: exchange.bus)
+            }
+            #expect(error.localizedDescription.contains("header of the response is not UTF-8") && "\(error)".contains("HTTPClient"))
+        }
+    }
+
     #if AsyncHTTPClient
+    @Test func headerInAnotherEncodingIsTakenByTheClient() async throws {
+        try await Exchange.run(by: .steady, answering(.raw(Self.latin))) { exchange, client in
+            let response = try await client.execute(exchange.clientRequest(), retrying: .steady, on: exchange.bus)
+            #expect(try await response.text == "ok" && response.headers.contains(name: "X-Name"))
+        }
+    }
+
     @Test func malformedHeadsEndAttemptsOfTheClient() async {
         await #expect(processExitsWith: .success) {
             let client = HTTPClient(configuration: HTTPClient.Configuration().leavingRetriesToBus())

@@ -5,7 +5,6 @@ import ReachabilityTesting
 import ReachableHTTP
 import ReachableRetry
 import Synchronization
-import TestTraits
 import Testing
 
 #if AsyncHTTPClient
