@@ -148,8 +148,8 @@ struct ConnectionEpochs: Sendable {
 /// The refusal of a request that must be sent once only, and that the client may send twice.
 ///
 /// Thrown before anything is sent, if ``HTTPRequestRetryOptions/requiresSingleSend`` asks for it. On a connection that it reuses,
-/// libcurl sends the head of a request again if the connection ends without an answer (`Curl_retry_request`). A body does not follow
-/// it, so that only a server can carry out the request twice that does not wait for the body.
+/// libcurl sends the head of a request again if the connection ends without an answer (`Curl_retry_request`). A body does not
+/// follow it: only a server that does not wait for the body can carry out the request twice.
 public struct SingleSendError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The method of the request.
     public var method: String

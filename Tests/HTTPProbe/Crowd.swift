@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 
 /// Concurrent requests, each to a separate path: `/1`, `/2` and so on, and downloads of one file beside them.
 struct Crowd {
@@ -20,7 +21,11 @@ struct Crowd {
         for round in 1...rounds {
             if rounds > 1 { HTTPProbe.write("round \(round)") }
             succeeded += await runOnce(by: client)
-            if rounds > 1 { HTTPProbe.write("usage \(Self.usage)") }
+            if rounds > 1 {
+                // Idle connections are closed by then.
+                poll(nil, 0, 2500)
+                HTTPProbe.write("usage \(Self.usage)")
+            }
         }
         return "\(succeeded) of \((count + downloads) * rounds)"
     }
