@@ -274,7 +274,6 @@ struct QueueCore: Sendable {
         if hasMore || kinds[job.claimed.job.kind]?.limit != nil { wantsClaim = true }
     }
 
-    /// Cancels a job's task, or gives the job back if it has none.
     private mutating func cancel(_ job: Held) {
         guard !job.isCancelled else { return }
         let ticket = job.claimed.ticket
@@ -638,7 +637,6 @@ struct QueueCore: Sendable {
         }
     }
 
-    /// Decides about a claimed job: run it, or end it without an attempt.
     private mutating func take(_ claimed: ClaimedJob, at storeTime: StoreInstant, _ now: BusTime) {
         let job = claimed.job
         let late = job.deadline.map { $0 <= storeTime } == true ? "deadline" : nil

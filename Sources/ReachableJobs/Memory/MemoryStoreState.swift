@@ -253,7 +253,6 @@ struct MemoryStoreState: Sendable {
         return holders
     }
 
-    /// Returns the job for which another one waits, of a chain.
     private func blocker(of entry: Entry, _ chain: Chain, _ holders: [Chain: Holders]) -> Int64? {
         guard entry.job.state == .available, let holder = holders[chain] else { return nil }
         // A job that is retried may come back before one that runs.
@@ -295,7 +294,6 @@ struct MemoryStoreState: Sendable {
         return answer
     }
 
-    /// Returns the job of a claim that is still valid.
     private func index(of ticket: JobTicket, by worker: WorkerID) -> Int? {
         guard let index = index(of: ticket.id), entries[index].worker == worker, entries[index].claim == ticket.claim else {
             return nil

@@ -87,7 +87,6 @@ struct PostgreSQLConninfo: Sendable {
         return text.wholeMatch(of: url) != nil
     }
 
-    /// Returns the options that have a value, and frees them.
     private static func take(_ list: UnsafeMutablePointer<PQconninfoOption>?) -> [String: String]? {
         guard let list else { return nil }
         defer { PQconninfoFree(list) }

@@ -391,7 +391,6 @@ public final class PostgreSQLStore: JobStore {
 }
 
 extension Lane {
-    /// The lane with the caller's texts.
     fileprivate var loaded: Lane {
         let destination = destination.map(StoredText.loaded)
         return Lane(

@@ -302,7 +302,6 @@ final class JobWorker: Sendable {
         }
     }
 
-    /// Reports a job that ended without an attempt of this worker.
     private func giveUp(_ job: DurableJob, _ reason: String) {
         let report = GiveUp(
             of: JobID(job.id.description), reason: GiveUp.Reason(rawValue: reason), past: job.counters.past)

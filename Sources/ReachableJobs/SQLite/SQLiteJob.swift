@@ -18,7 +18,6 @@ struct SQLiteJob: StoredJob, Equatable {
 
     // MARK: - Columns
 
-    /// The columns that never change.
     private mutating func visitPushedColumns(_ visitor: inout some ColumnVisitor) throws {
         try visitor.visit("position", "INTEGER PRIMARY KEY", &job.position)
         try visitor.visit("id", "TEXT NOT NULL UNIQUE", &job.id)
@@ -29,7 +28,6 @@ struct SQLiteJob: StoredJob, Equatable {
         try visitor.visit("created", "INTEGER NOT NULL", &job.created)
     }
 
-    /// The columns that may change.
     private mutating func visitChangingColumns(_ visitor: inout some ColumnVisitor) throws {
         try visitor.visit("lane", "INTEGER NOT NULL", &lane)
         try visitor.visit("is_blocked", "INTEGER NOT NULL", &job.isBlocked)
@@ -87,7 +85,6 @@ struct SQLiteJob: StoredJob, Equatable {
         try visitor.visit("payloads.payload", "", &job.payload)
     }
 
-    /// A job whose columns are all to be read.
     private static let blank = SQLiteJob(
         DurableJob(
             NewJob(id: DurableJobID(high: 0, low: 0), queue: "", kind: "", version: 0, payload: Data()), position: 0,

@@ -110,7 +110,6 @@ private struct ClaimSource: Comparable {
     let (node, bootID, offset): (String, String, Int64)
     var chunk: Int
     var priority = JobPriority.normal
-    /// The first job, with the priority that it has for a claim.
     private(set) var head: (priority: JobPriority, position: Int64)?
     private var rows: ArraySlice<(position: Int64, due: StoreInstant)> = []
     /// The time from which its bulk jobs count as normal ones: the first one decides for those behind it.

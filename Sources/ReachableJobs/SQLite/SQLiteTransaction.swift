@@ -228,7 +228,6 @@ struct SQLiteTransaction {
         try settle([new] + followers(of: new))
     }
 
-    /// Sets the end of the delays that hold a job back on all nodes.
     private func schedule(_ stored: inout SQLiteJob) { stored.due = stored.job.heldUntil.flatMap { $0 > now ? $0 : nil } }
 
     mutating func prune(_ state: DurableJob.State, until end: StoreInstant, limit: Int) throws -> Int {

@@ -56,7 +56,6 @@ final class WorkerLocks: Sendable {
         return control(Self.getLock, F_WRLCK, worker) == Int16(F_UNLCK)
     }
 
-    /// Returns the type of the lock after the call; `nil` if it failed.
     private func control(_ command: Int32, _ type: Int32, _ worker: Int64) -> Int16? {
         var lock = flock()
         lock.l_type = Int16(type)
