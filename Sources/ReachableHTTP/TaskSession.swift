@@ -71,7 +71,6 @@ final class TaskSession: Sendable {
         _ request: URLRequest, _ receiver: inout Receiver, for original: URLSession? = nil, isSingle: Bool = false
     ) async throws -> Receiver.Result {
         if let url = request.url { try await names.find(url) }
-        try Task.checkCancellation()
         let task = session.dataTask(with: request)
         let run = TaskRun<Receiver>(task, session.delegateQueue, original, names, isSingle: isSingle)
         dispatcher.add(run, for: task)

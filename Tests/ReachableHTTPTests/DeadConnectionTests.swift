@@ -3,13 +3,15 @@ import Foundation
 import FoundationNetworking
 import MisbehavingServer
 import ReachabilityTesting
-import ReachableHTTP
 import ReachableRetry
 import Synchronization
 import Testing
 
+@testable import ReachableHTTP
+
 #if AsyncHTTPClient
 import AsyncHTTPClient
+import NIOSSL
 #endif
 
 /// Pools of connections that have died together, as after a router has forgotten them.
@@ -87,6 +89,16 @@ import AsyncHTTPClient
             try await client.shutdown()
             throw error
         }
+        try await client.shutdown()
+    }
+
+    /// Requests on other connections keep the trust of the client, which it has no accessor for.
+    @Test func configurationOfAClientIsFound() async throws {
+        var configuration = HTTPClient.Configuration.steady
+        configuration.tlsConfiguration = .makeClientConfiguration()
+        configuration.tlsConfiguration?.minimumTLSVersion = .tlsv13
+        let client = HTTPClient(configuration: configuration)
+        #expect(client.ownConfiguration?.minimumTLSVersion == .tlsv13)
         try await client.shutdown()
     }
 

@@ -12,7 +12,7 @@ internal import Synchronization
 /// A client has no function that leaves its pooled connections behind. It pools them by the configuration of TLS, too, also those
 /// without TLS (`ConnectionPool.Key`): requests of another generation have one that differs in nothing but the nanoseconds of the
 /// wait for the other side's `close_notify`.
-final class ClientConnections: Sendable {
+enum ClientConnections {
     private struct Entry {
         weak var client: HTTPClient?
         var generation = 0

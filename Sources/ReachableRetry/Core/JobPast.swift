@@ -71,7 +71,7 @@ extension RetryBusCore {
         var past = JobPast(job.history, elapsed: now - job.submitted)
         // As the next attempt of this life would.
         if epoch(of: job) != job.history.armedEpoch, job.resetsOnReconnect { past.failureIndex = 0 }
-        let isCut = job.interruption == .timeout || job.interruption == .loss
+        let isCut = job.interruption?.isCut == true
         effects.append(
             .handBack(key(index), HandBack(past: past, soft: soft, hard: hard, fault: job.history.lastFailure, isCut: isCut)))
         remove(index)

@@ -20,6 +20,9 @@ package struct JobState: Sendable {
         case timeout
         /// A condition or source address was lost for longer than the grace.
         case loss
+
+        /// True if the job may go on with another attempt.
+        var isCut: Bool { self == .timeout || self == .loss }
     }
 
     /// The fault of the last failure, as far as later decisions depend on it.

@@ -400,8 +400,7 @@ extension RetryBus.State {
             number: start.number, previousFailure: table[key]?.record.lastError, timeLimit: start.limit, epoch: start.epoch)
         attempt.network = core[key].map { (.init(bus: ObjectIdentifier(driver.bus), scope: $0.scope), $0.history.armedScopeEpoch) }
         attempt.cut = { [weak bus = driver.bus] in
-            let interruption = bus?.state.withLock { $0.table[key]?.interruption }
-            return interruption == .timeout || interruption == .loss
+            bus?.state.withLock { $0.table[key]?.interruption?.isCut } == true
         }
         attempt.report = { [weak bus = driver.bus, handle = driver.handle] report in
             switch report {
