@@ -37,7 +37,7 @@ private struct ByteBufferParts: AsyncSequence, Sendable {
     struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate var rest: ByteBuffer
 
-        mutating func next() async -> ByteBuffer? {
+        mutating func next() async throws -> ByteBuffer? {
             rest.readableBytes > 0 ? rest.readSlice(length: Swift.min(rest.readableBytes, partSize)) : nil
         }
     }
@@ -49,27 +49,33 @@ private struct ByteBufferParts: AsyncSequence, Sendable {
 ///
 /// A client asks for the next part as soon as it has put one into the queue of the connection's event loop, and the connection
 /// says only from there that it is full (`Transaction.writeRequestBodyPart`): without a wait the whole body would be in memory, and
-/// would count as sent.
+/// would count as sent. The end follows the last part at once: a server that answers and closes before it knows the end would have
+/// its answer thrown away (`HTTPRequestStateMachine.receivedHTTPResponseEnd`).
 private struct PacedParts<Parts: AsyncSequence & Sendable>: AsyncSequence, Sendable where Parts.Element == ByteBuffer {
     let parts: Parts
+    let length: Int
     let group: any EventLoopGroup
     let isBegun: Flag
 
     struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate var parts: Parts.AsyncIterator
+        fileprivate var left: Int
         fileprivate let group: any EventLoopGroup
         fileprivate let isBegun: Flag
 
         mutating func next(isolation: isolated (any Actor)?) async throws -> ByteBuffer? {
             isBegun.set()
+            guard left > 0 else { return nil }
             let turns = group.makeIterator().map { $0.submit {} }
             for turn in turns { try await turn.get() }
-            return try await parts.next(isolation: isolation)
+            let part = try await parts.next(isolation: isolation)
+            left -= part?.readableBytes ?? left
+            return part
         }
     }
 
     func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(parts: parts.makeAsyncIterator(), group: group, isBegun: isBegun)
+        AsyncIterator(parts: parts.makeAsyncIterator(), left: length, group: group, isBegun: isBegun)
     }
 }
 
@@ -109,14 +115,16 @@ enum ClientUpload: Sendable {
     ///
     /// - Parameter isBegun: Set when the client asks for the first part.
     func body(for client: HTTPClient, _ isBegun: Flag) async throws -> HTTPClientRequest.Body {
+        func body(_ parts: some AsyncSequence<ByteBuffer, any Error> & Sendable, _ length: Int) -> HTTPClientRequest.Body {
+            let paced = PacedParts(parts: parts, length: length, group: client.eventLoopGroup, isBegun: isBegun)
+            return .stream(paced, length: .known(Int64(length)))
+        }
         switch self {
-        case .bytes(let bytes):
-            let parts = PacedParts(parts: ByteBufferParts(bytes: bytes), group: client.eventLoopGroup, isBegun: isBegun)
-            return .stream(parts, length: .known(Int64(bytes.readableBytes)))
+        case .bytes(let bytes) where bytes.readableBytes == 0: return .bytes(bytes)
+        case .bytes(let bytes): return body(ByteBufferParts(bytes: bytes), bytes.readableBytes)
         case .file(let location):
             let (file, length) = try await NIOThreadPool.singleton.runIfActive { try openUpload(location) }
-            let parts = PacedParts(parts: FileParts(file: file, length: length), group: client.eventLoopGroup, isBegun: isBegun)
-            return .stream(parts, length: .known(Int64(length)))
+            return body(FileParts(file: file, length: length), length)
         }
     }
 }
