@@ -16,9 +16,9 @@ extension URLSession {
     ///
     /// On a connection that it reuses, libcurl sends a request again if the connection ends without an answer
     /// (`Curl_retry_request`). A request that must not be sent twice over plain TCP has a session of its own, and with it a new
-    /// connection. Over TLS each session would leave descriptors behind (``TaskSession``): there the request gets no body for a
-    /// second time, and shares connections only with others of its kind, which ask the server to close them. Its head may be
-    /// repeated, and without a body that is all.
+    /// connection. Over TLS each session would leave descriptors behind (``TaskSession``): there `HTTPClient` makes the request,
+    /// with the trait AsyncHTTPClient. Without it the request gets no body for a second time, and shares connections only with
+    /// others of its kind, which ask the server to close them. Its head may be repeated, and without a body that is all.
     ///
     /// - Parameters:
     ///   - original: The request.
@@ -33,6 +33,14 @@ extension URLSession {
         if isSingle { request.setHeader("Connection", "close") }
         if let body = request.httpBody, !body.isEmpty { request.attach(UploadStream(.data(body))) }
         if isSingle, request.usesTLS {
+            #if AsyncHTTPClient
+            if isMadeByClient(request) {
+                switch try await makeByClient(request, attempt, &receiver) {
+                case .result(let result): return result
+                case .redirect(let target): return try await run(target, rule, attempt, &receiver)
+                }
+            }
+            #endif
             let error = SingleSendError(method: request.methodName)
             if rule.requiresSingleSend { throw error }
             attempt.warn(error.description)
@@ -157,6 +165,6 @@ public struct SingleSendError: Error, Hashable, Sendable, CustomStringConvertibl
     /// The statement of what is wrong, and the advice what to do next.
     public var description: String {
         "URLSession may send the head of a \(method) twice over TLS; "
-            + "next: give it an Idempotency-Key, or use HTTPClient (trait AsyncHTTPClient)"
+            + "next: give it an Idempotency-Key, or set the trait AsyncHTTPClient and no delegate or proxy"
     }
 }

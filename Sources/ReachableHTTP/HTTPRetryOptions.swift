@@ -27,7 +27,8 @@ public struct HTTPRequestRetryOptions<Request: Sendable>: Sendable {
     /// If true, a request that must not be sent twice, and that its client may send twice, fails with ``SingleSendError``.
     ///
     /// With false it is sent, and the event `warning` and the log say so. `URLSession` may send the head of a request twice over
-    /// TLS, unless its method or ``idempotency`` allows that anyway; `HTTPClient` sends no request twice.
+    /// TLS, unless its method or ``idempotency`` allows that anyway. With the trait AsyncHTTPClient such a request is made by
+    /// `HTTPClient`, which sends none twice, unless the session has a delegate or a proxy is set (<doc:RepeatingRequests>).
     public var requiresSingleSend = false
     /// A function that makes each attempt's request from the job's; `nil` sends the request unchanged.
     ///

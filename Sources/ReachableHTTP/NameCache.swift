@@ -60,6 +60,9 @@ final class NameCache: Sendable {
         guard host != "localhost", host.utf8.allSatisfy({ $0 < 128 }), IPAddress(host) == nil, !host.hasPrefix("[") else {
             return false
         }
-        return !proxies.contains { getenv($0).map { $0.pointee != 0 } ?? false }
+        return !hasProxy
     }
+
+    /// True if the environment names a proxy.
+    static var hasProxy: Bool { proxies.contains { getenv($0).map { $0.pointee != 0 } ?? false } }
 }

@@ -385,7 +385,7 @@ extension URLRequest {
     var usesTLS: Bool { url?.scheme?.lowercased() == "https" }
 
     /// Returns the request with the cookies for its URL, which Foundation sets only without a delegate for redirects.
-    fileprivate func withCookies(of configuration: URLSessionConfiguration) -> URLRequest {
+    func withCookies(of configuration: URLSessionConfiguration) -> URLRequest {
         guard configuration.httpShouldSetCookies, let url, let cookies = configuration.httpCookieStorage?.cookies(for: url),
             let cookie = HTTPCookie.requestHeaderFields(with: cookies)["Cookie"], !cookie.isEmpty
         else { return self }

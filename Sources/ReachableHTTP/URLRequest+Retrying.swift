@@ -22,6 +22,9 @@ extension URLRequest: RepeatableRequest {
         // A shortage: a file could not be opened.
         if let error = error as? POSIXError { return ConnectionFault(unsent: error) }
         guard let error = error as? URLError else { return ConnectionFault(nil) }
+        #if AsyncHTTPClient
+        if let fault = error.clientFault { return fault }
+        #endif
         return error.code == .unknown ? fault(ofText: error.localizedDescription) : ConnectionFault(error.errorCode)
     }
 

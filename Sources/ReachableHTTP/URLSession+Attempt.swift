@@ -67,7 +67,8 @@ extension URLError {
 
     /// The error without the URL of the request, which may hold a password or a token: stores and logs keep its text.
     var withoutURL: URLError {
-        let texts = [NSLocalizedDescriptionKey, NSLocalizedFailureReasonErrorKey].map { ($0, localizedDescription as Any) }
-        return URLError(code, userInfo: Dictionary(uniqueKeysWithValues: texts))
+        var information = errorUserInfo.filter { $0.value is ConnectionFault }
+        for key in [NSLocalizedDescriptionKey, NSLocalizedFailureReasonErrorKey] { information[key] = localizedDescription }
+        return URLError(code, userInfo: information)
     }
 }

@@ -18,7 +18,7 @@ final class UploadStream: InputStream {
     }
 
     let length: Int
-    private let content: Content
+    let content: Content
     private var position = 0
     private let isBegun = Atomic(false)
 

@@ -31,9 +31,14 @@ import NIOHTTP1
             return .late(pause, Bool.random(using: &generator) ? .respond(200) : end)
         }
         let unanswered = replies.count {
-            if case .late(_, .reset) = $0 { true } else if case .late(_, .raw) = $0 { true } else { false }
+            switch $0 {
+            case .late(_, .reset), .late(_, .raw): true
+            default: false
+            }
         }
-        try await Exchange.run(keepsConnections: true) { replies[($0.number - 1) % Self.count] } _: { exchange in
+        try await Exchange.run(keepsConnections: true) {
+            replies[($0.number - 1) % Self.count]
+        } _: { exchange in
             let failed = await withTaskGroup(of: Int.self) { group in
                 for worker in 0..<8 {
                     group.addTask {
@@ -78,17 +83,46 @@ import NIOHTTP1
     }
     #endif
 
-    /// libcurl may send its head twice there.
-    @Test(arguments: [true, false]) func requestOverTLSIsRefusedOrWarnedOf(isRequired: Bool) async throws {
+    #if AsyncHTTPClient
+    /// Also by a session, if nothing but its own transport is asked for: no proxy, no delegate.
+    @Test func clientMakesTheSessionsRequestsOverTLS() async throws {
         let server = try MisbehavingServer(greeting: .reset) { _ in .ok }
         defer { server.stop() }
         try await Exchange.run(answering(.ok)) { exchange in
             let events = exchange.bus.events
             var request = URLRequest(url: try #require(URL(string: "https://127.0.0.1:\(server.port)/")))
             request.httpMethod = "POST"
+            let policy = RetryPolicy.steady.giveUpAfter(maxAttempts: 1)
+            let options = HTTPRetryOptions.with { $0.requiresSingleSend = true }
+            let sending = Task { [request] in
+                try await exchange.session.data(for: request, retrying: policy, on: exchange.bus, options: options)
+            }
+            let result = await sending.result
+            guard case .failure(let error) = result else { return #expect(Bool(false), "no server answers") }
+            #expect((error as? URLError)?.code == .networkConnectionLost && server.acceptedCount == 1, "\(error)")
+            for await event in events {
+                #expect(event.kind != .warning)
+                if event.kind == .gaveUp { break }
+            }
+        }
+    }
+    #endif
+
+    /// libcurl may send its head twice there.
+    ///
+    /// A delegate may be asked for credentials: no other client makes the request.
+    @Test(arguments: [true, false]) func requestOverTLSIsRefusedOrWarnedOf(isRequired: Bool) async throws {
+        let server = try MisbehavingServer(greeting: .reset) { _ in .ok }
+        defer { server.stop() }
+        try await Exchange.run(answering(.ok)) { exchange in
+            let session = URLSession(configuration: .ephemeral, delegate: PasswordKeeper(), delegateQueue: nil)
+            defer { session.finishTasksAndInvalidate() }
+            let events = exchange.bus.events
+            var request = URLRequest(url: try #require(URL(string: "https://127.0.0.1:\(server.port)/")))
+            request.httpMethod = "POST"
             let options = HTTPRetryOptions.with { $0.requiresSingleSend = isRequired }
             let sending = Task { [request] in
-                try await exchange.session.data(for: request, retrying: .steady, on: exchange.bus, options: options)
+                try await session.data(for: request, retrying: .steady, on: exchange.bus, options: options)
             }
             guard case .failure(let error) = await sending.result else { return #expect(Bool(false), "no server answers") }
             #expect((error is SingleSendError) == isRequired && (server.acceptedCount == 0) == isRequired)

@@ -107,6 +107,8 @@ enum ClientUpload: Sendable {
     case bytes(ByteBuffer)
     /// A file, which each attempt opens.
     case file(URL)
+    /// The first bytes of a file, for one attempt.
+    case openFile(FileHandle, length: Int)
 
     /// True if there is nothing to send but the head.
     var isEmpty: Bool { if case .bytes(let bytes) = self { bytes.readableBytes == 0 } else { false } }
@@ -125,6 +127,7 @@ enum ClientUpload: Sendable {
         case .file(let location):
             let (file, length) = try await NIOThreadPool.singleton.runIfActive { try openUpload(location) }
             return body(FileParts(file: file, length: length), length)
+        case .openFile(let file, let length): return body(FileParts(file: file, length: length), length)
         }
     }
 }

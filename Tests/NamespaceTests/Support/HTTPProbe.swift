@@ -32,7 +32,7 @@ extension CabledNetwork {
     /// Starts a TLS server at the far end, which answers every request with `hello` and keeps connections.
     ///
     /// It carries out each `POST` by writing its path and the length of its body to a file; then it answers, or ends the
-    /// connection instead, or soon afterwards.
+    /// connection instead, or soon afterwards. One to /enter with the password leads to /inside, with a cookie.
     ///
     /// - Returns: the listening server, the file with its certificate, and the one with the posts.
     func serveTLS() async throws -> (server: Child, certificate: String, posts: String) {
@@ -56,7 +56,8 @@ extension CabledNetwork {
             class Handler(http.server.BaseHTTPRequestHandler):
                 protocol_version = "HTTP/1.1"
                 def do_GET(self):
-                    self.send_response(200)
+                    isInside = self.path != "/inside" or self.headers.get("Cookie") == "a=b"
+                    self.send_response(200 if isInside else 403)
                     self.send_header("Content-Length", "5")
                     self.end_headers()
                     self.wfile.write(b"hello")
@@ -66,6 +67,11 @@ extension CabledNetwork {
                     # The client is gone: there is nothing to carry out.
                     if len(body) < length: return
                     with open(sys.argv[3], "a") as file: file.write(f"{self.path} {len(body)}\\n")
+                    if self.path == "/enter":
+                        self.send_response(303 if self.headers.get("Authorization") == "Basic dTpw" else 403)
+                        for line in [("Location", "/inside"), ("Set-Cookie", "a=b"), ("Content-Length", "0")]:
+                            self.send_header(*line)
+                        return self.end_headers()
                     # Small servers keep a connection that a client wants to be closed.
                     self.close_connection = random.random() < 0.3
                     time.sleep(random.random() / 200)
@@ -99,8 +105,8 @@ extension CabledNetwork {
     /// - Parameter authority: The file of the only trusted certificate, for a request over https. Foundation has no setting for
     ///   that: libcurl reads one file.
     func request(
-        _ kind: String, by client: HTTPClientKind = .urlSession, _ host: String = "192.0.2.1", lookupTimeout: Int = 1,
-        scheme: String = "http", authority: String? = nil, descriptors: Int? = nil, _ options: String...
+        _ kind: String, by client: HTTPClientKind = .urlSession, _ host: String = "192.0.2.1", path: String = "",
+        lookupTimeout: Int = 1, scheme: String = "http", authority: String? = nil, descriptors: Int? = nil, _ options: String...
     ) throws -> Child {
         let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("http-probe").path
@@ -117,7 +123,7 @@ extension CabledNetwork {
         return try Child(
             [
                 "ip", "netns", "exec", near.name, "sh", "-c", script, servers, authority ?? "",
-                descriptors.map { "\($0)" } ?? "", probe, kind, "\(scheme)://\(host)/", "--client", client.rawValue,
+                descriptors.map { "\($0)" } ?? "", probe, kind, "\(scheme)://\(host)/\(path)", "--client", client.rawValue,
             ] + options)
     }
 }
