@@ -156,21 +156,13 @@ let package = Package(
             name: "ReachableFleetTests",
             dependencies: [
                 "Reachability", "ReachableFleet", "ReachableRetry", "ReachabilityTesting", "TestTraits", "StateExploration",
-                "SiteHerd", "fleet-probe",
+                "fleet-probe",
             ]),
         // A member of a fleet that tests kill.
         .executableTarget(
             name: "fleet-probe",
             dependencies: ["Reachability", "ReachabilityTesting", "ReachableFleet", "ReachableRetry", logging],
             path: "Tests/FleetProbe"),
-        // A machine of a site on a real cable, for Scripts/herd.
-        .executableTarget(
-            name: "herd-probe", dependencies: ["Reachability", "ReachableFleet", "ReachableRetry"], path: "Tests/HerdProbe"),
-        // The machines of a site in virtual time; a benchmark compiles it, too.
-        .target(
-            name: "SiteHerd",
-            dependencies: ["ReachableFleet", "ReachableRetry", .product(name: "HeapModule", package: "swift-collections")],
-            path: "Tests/SiteHerd"),
         // Empty without the trait: every target of the package is built, and libsqlite3 need not be there.
         .target(
             name: "CRecordingVFS", path: "Tests/CRecordingVFS",

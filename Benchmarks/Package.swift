@@ -38,11 +38,10 @@ let package = Package(
         // The same statements as the store of durable jobs, in C.
         .systemLibrary(name: "CSQLite3", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CJobsFloor", dependencies: ["CSQLite3"]),
-        // The machines of a site, in virtual time: the library's cores, and links to the simulation of its tests.
+        // The machines of a site, in virtual time: the cores of their buses.
         .executableTarget(
             name: "herd-site",
             dependencies: [
-                .product(name: "ReachableFleet", package: "swift-reachability"),
                 .product(name: "ReachableRetry", package: "swift-reachability"),
                 .product(name: "HeapModule", package: "swift-collections"),
             ],

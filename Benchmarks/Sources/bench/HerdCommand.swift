@@ -18,7 +18,7 @@ struct HerdCommand: ParsableCommand {
     @Option(help: "Only the virtual runs whose name contains this.")
     var only: String?
 
-    @Option(help: "How many machines of a site share what they learn; 0 leaves them out.")
+    @Option(help: "How many machines of a site come back together; 0 leaves them out.")
     var site = 1000
 
     @Option(help: "With how many seeds the site runs.")
@@ -80,7 +80,7 @@ struct HerdCommand: ParsableCommand {
             }
         }
         if site > 0, only == nil {
-            print("\n\(site) machines of a site × 5 jobs, with and without the words of the others:\n")
+            print("\n\(site) machines of a site × 5 jobs, whose buses know how many there are or do not:\n")
             fflush(nil)
             let peer = try Peer([Programs.built("herd-site"), "\(site)", "\(seeds)"])
             holds = peer.wait() == 0 && holds

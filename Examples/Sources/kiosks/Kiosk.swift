@@ -16,8 +16,8 @@ struct Kiosk: Service {
     init(_ name: FleetName, _ chain: Chain, server: URL, _ monitor: ReachabilityMonitor) throws {
         member = try chain.member(name, monitor)
         var configuration = RetryBus.Configuration()
-        // After an outage one kiosk tries the server before the others do.
-        configuration.site = member.sharing
+        // After an outage the kiosks do not all try the server in the same instant.
+        configuration.fleetSize = member.size
         bus = RetryBus(monitor, configuration: configuration)
         (self.name, self.server) = (name, server)
     }

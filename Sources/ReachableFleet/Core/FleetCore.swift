@@ -24,6 +24,8 @@ package struct FleetCore: Sendable {
     static let longestTrigger = Duration.seconds(3600)
     /// The longest wait for the broker to show a request to the one who made it.
     static let showing = Duration.seconds(10)
+    /// The time for which the number of members counts without a broker, which goes with the provider.
+    static let memory = Duration.seconds(86_400)
 
     /// A request of an operator to the site.
     package enum Request: Hashable, Sendable {
@@ -62,10 +64,6 @@ package struct FleetCore: Sendable {
         case trigger(FleetName, within: Duration)
         /// An operator removes a node's word from the broker.
         case forget(FleetName)
-        /// A bus of this machine reports an event of a destination.
-        case destination(String, SiteReport, bus: Int)
-        /// A bus has ended.
-        case busEnded(Int)
         /// The member ends in order.
         case stop
     }
@@ -85,8 +83,8 @@ package struct FleetCore: Sendable {
         case changed(FleetChange)
         /// Acts on a trigger.
         case fire(FleetTrigger)
-        /// Tells the buses of this machine what follows from the words of others.
-        case advise(SiteAdvice, destination: String)
+        /// The number of members has changed.
+        case size(Int)
         /// A request has ended.
         case settled(Request, Outcome)
     }
@@ -109,7 +107,6 @@ package struct FleetCore: Sendable {
     private(set) var announcer: Announcer
     private(set) var roster: Roster
     private(set) var inbox: TriggerInbox
-    private(set) var sites: SiteGates
     private(set) var counts = FleetCounts()
     /// The number of the last change.
     private(set) var changes: UInt64 = 0
@@ -123,6 +120,8 @@ package struct FleetCore: Sendable {
     private(set) var lastHeard = BusTime.past
     /// The time of the next look at a picture that is not current; `never` without a subscription.
     private(set) var looksAt = BusTime.never
+    /// The number of members that was last reported: of all that have not said `disconnected`, whether they can be reached or not.
+    private(set) var size = 1
     /// The last time that was asked for.
     private(set) var wakeAt = BusTime.never
     private var effects: [Effect] = []
@@ -142,7 +141,6 @@ package struct FleetCore: Sendable {
         announcer = Announcer(run: run, storedEpoch: storedEpoch, verdict: verdict)
         roster = Roster(at: now)
         inbox = TriggerInbox(node: node ?? run)
-        sites = SiteGates(site: site, node: node ?? run)
     }
 
     /// Decides about an event.
@@ -157,7 +155,7 @@ package struct FleetCore: Sendable {
             fire(at: now)
             for late in asked where late.end <= now.time { settle(late.request, .hidden) }
         }
-        share(at: now)
+        count(at: now)
         armTimer()
         return effects
     }
@@ -184,14 +182,6 @@ package struct FleetCore: Sendable {
         case .timer: wakeAt = .never
         case .trigger(let name, let time): send(name, within: time, at: now)
         case .forget(let name): forget(name, at: now)
-        case .destination(let destination, let report, let bus):
-            // An observer has no word, so no other machine would wait for it.
-            if node != nil {
-                sites.take(report, of: destination, from: bus, roster, at: now)
-            } else if report == .edge {
-                effects.append(.advise(.free(after: .zero, share: 1), destination: destination))
-            }
-        case .busEnded(let bus): sites.remove(bus, at: now)
         case .stop: stop(at: now)
         }
     }
@@ -212,11 +202,9 @@ package struct FleetCore: Sendable {
     private mutating func lose(_ next: Link = .down, at now: FleetInstant) {
         (link, looksAt) = (next, .never)
         announcer.disconnected()
-        sites.disconnect(roster)
         for open in asked { settle(open.request, .lost) }
         let wasCurrent = roster.disconnected(at: now)
         if wasCurrent { change(.unknown) }
-        if wasCurrent { sites.pictureChanged(roster, at: now) }
     }
 
     private mutating func leave(at now: FleetInstant) {
@@ -227,7 +215,6 @@ package struct FleetCore: Sendable {
     private mutating func stop(at now: FleetInstant) {
         isStopped = true
         guard link == .up else { return }
-        for hash in sites.spokenAbout { say(nil, about: hash) }
         // At once: what ends does not wait for the pause between words.
         if let word = announcer.farewell(at: now) { say(word) }
         leave(at: now)
@@ -258,22 +245,12 @@ package struct FleetCore: Sendable {
             var word: FleetWord?
             if message.payload.isEmpty {
                 settle(.forget(name), .shown)
-                if roster.remove(name) {
-                    if roster.isCurrent { change(.removed(name)) }
-                    sites.nodeChanged(name, roster, at: now)
-                }
+                if roster.remove(name), roster.isCurrent { change(.removed(name)) }
             } else {
                 word = decode { () throws(WordProblem) in try WordCoding.word(message.payload) }
             }
             if name == node { readOwn(word, isRetained: message.isRetained, at: now.time) }
             if let word { take(word, of: name, isRetained: message.isRetained, at: now) }
-        case .destination(let name, let hash):
-            var word: DestinationWord?
-            if !message.payload.isEmpty {
-                word = decode { () throws(WordProblem) in try WordCoding.destination(message.payload) }
-                guard word != nil else { return }
-            }
-            if !sites.hear(word, of: name, about: hash, isRetained: message.isRetained, roster, at: now) { counts.tooMany += 1 }
         case .trigger(let name):
             let word = decode { () throws(WordProblem) in try WordCoding.trigger(message.payload) }
             guard let word else { return }
@@ -305,7 +282,6 @@ package struct FleetCore: Sendable {
         case .changed:
             // The picture becomes current with all words at once.
             if roster.isCurrent, let node = roster.node(name, at: now) { change(.node(node)) }
-            sites.nodeChanged(name, roster, at: now)
         case .outdated: counts.outdated += 1
         case .tooMany: counts.tooMany += 1
         }
@@ -335,7 +311,6 @@ package struct FleetCore: Sendable {
     private mutating func forget(_ name: FleetName, at now: FleetInstant) {
         guard ask(.forget(name), at: now) else { return }
         publish([], to: .status(name), isRetained: true)
-        for hash in sites.words(of: name) { publish([], to: .destination(name, hash), isRetained: true) }
     }
 
     private mutating func publish(_ payload: [UInt8], to topic: FleetTopic, isRetained: Bool) {
@@ -375,25 +350,15 @@ package struct FleetCore: Sendable {
         guard session.isConfirmed || hasWaited(since: session.subscribed, at: now.time) else { return }
         roster.complete(at: now.time)
         change(.current)
-        sites.pictureChanged(roster, at: now)
     }
 
-    private mutating func say(_ word: DestinationWord?, about hash: DestinationHash) {
-        guard let node else { return }
-        let topic = FleetTopic.destination(node, hash).text(site: site)
-        effects.append(.publish(FleetMessage(topic: topic, payload: word.map(WordCoding.payload) ?? [], isRetained: true)))
-    }
-
-    /// Carries out what follows from the words about destinations.
-    private mutating func share(at now: FleetInstant) {
-        sites.setMaySpeak(!isStopped && link == .up && roster.isCurrent && announcer.session?.word != nil, at: now)
-        sites.act(roster, at: now)
-        for effect in sites.takeEffects() {
-            switch effect {
-            case .say(let hash, let word): say(word, about: hash)
-            case .advise(let advice, let destination): effects.append(.advise(advice, destination: destination))
-            }
-        }
+    /// Reports the number of members if it has changed.
+    private mutating func count(at now: FleetInstant) {
+        let isForgotten = roster.unknownSince.map { $0.time + Self.memory <= now.time } ?? false
+        let members = isForgotten ? 1 : roster.memberCount(with: node)
+        guard members != size else { return }
+        size = members
+        effects.append(.size(members))
     }
 
     /// Returns true if the stored words and the own one should have come.
@@ -417,10 +382,7 @@ package struct FleetCore: Sendable {
 
     private mutating func endKeeping(at now: FleetInstant) {
         guard let gone = roster.endKeeping(at: now.time) else { return }
-        for name in gone {
-            change(.removed(name))
-            sites.nodeChanged(name, roster, at: now)
-        }
+        for name in gone { change(.removed(name)) }
         if gone.isEmpty { change(.keptLongEnough) }
     }
 
@@ -437,15 +399,7 @@ package struct FleetCore: Sendable {
 
     /// Returns all nodes.
     package func picture(at now: FleetInstant) -> FleetPicture {
-        var unknownSince: Duration?
-        if case .unknown(let since) = roster.knowledge { unknownSince = since.wall }
-        return FleetPicture(sequence: changes, unknownSince: unknownSince, nodes: roster.nodes(at: now))
-    }
-
-    /// Returns the topic of a node's words about a destination; `nil` if a name is none.
-    package static func topic(of destination: String, site: String, node: String) -> String? {
-        guard let site = try? FleetName(site), let node = try? FleetName(node) else { return nil }
-        return FleetTopic.destination(node, DestinationHash(destination, site: site)).text(site: site)
+        return FleetPicture(sequence: changes, unknownSince: roster.unknownSince?.wall, nodes: roster.nodes(at: now))
     }
 
     /// Returns the level of a node's condition; it can change with each ``Effect/changed(_:)``.
@@ -460,7 +414,8 @@ package struct FleetCore: Sendable {
         if !isStopped {
             next = min(roster.keptUntil, inbox.wake, node == nil ? .never : announcer.wake)
             if !roster.isCurrent { next = min(next, completionTime) }
-            next = min(next, sites.wake, asked.map(\.end).min() ?? .never)
+            next = min(next, asked.map(\.end).min() ?? .never)
+            if size > 1, let since = roster.unknownSince { next = min(next, since.time + Self.memory) }
         }
         guard next != wakeAt else { return }
         wakeAt = next

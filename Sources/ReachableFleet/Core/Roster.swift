@@ -21,6 +21,8 @@ struct Roster: Sendable {
         var lastSeen: Duration
         /// True if the word came before the present connection.
         var isStale = false
+
+        var isMember: Bool { word.state != .disconnected }
     }
 
     enum Knowledge: Hashable, Sendable {
@@ -38,6 +40,8 @@ struct Roster: Sendable {
     }
 
     private(set) var entries: [FleetName: Entry] = [:]
+    /// The number of nodes that have not said `disconnected`.
+    private var members = 0
     private(set) var knowledge: Knowledge
     /// The time at which levels without a present word are kept no longer; `never` if there are none.
     private(set) var keptUntil: BusTime
@@ -46,6 +50,9 @@ struct Roster: Sendable {
         knowledge = .unknown(since: now)
         keptUntil = now.time + Self.kept
     }
+
+    /// The time since which the picture is unknown; `nil` if it is current.
+    var unknownSince: FleetInstant? { if case .unknown(let since) = knowledge { since } else { nil } }
 
     var isCurrent: Bool { if case .current = knowledge { true } else { false } }
 
@@ -80,7 +87,7 @@ struct Roster: Sendable {
         keptUntil = .never
         guard isCurrent else { return [] }
         let gone = entries.filter(\.value.isStale).keys.sorted()
-        for name in gone { entries[name] = nil }
+        for name in gone { set(nil, of: name) }
         return gone
     }
 
@@ -101,7 +108,7 @@ struct Roster: Sendable {
         }
         // The node's clock may be ahead of this one.
         let stored = min(.seconds(Int64(word.since)), now.wall)
-        entries[node] = Entry(word: word, sequence: sequence, lastSeen: isRetained ? stored : now.wall)
+        set(Entry(word: word, sequence: sequence, lastSeen: isRetained ? stored : now.wall), of: node)
         guard let known, !known.isStale else { return .changed }
         let (old, new) = (known.word, word)
         let isSame = old.state == new.state && old.reason == new.reason && old.run == new.run && old.since == new.since
@@ -119,7 +126,22 @@ struct Roster: Sendable {
     }
 
     /// Removes a node; returns false if there is none.
-    mutating func remove(_ node: FleetName) -> Bool { entries.removeValue(forKey: node) != nil }
+    mutating func remove(_ node: FleetName) -> Bool { set(nil, of: node) }
+
+    /// Sets or removes a node; returns false if there was none.
+    @discardableResult
+    private mutating func set(_ entry: Entry?, of node: FleetName) -> Bool {
+        let old = entries[node]
+        entries[node] = entry
+        members += (entry?.isMember == true ? 1 : 0) - (old?.isMember == true ? 1 : 0)
+        return old != nil
+    }
+
+    /// Returns the number of members; an own node counts, too, before its word is here.
+    func memberCount(with own: FleetName?) -> Int {
+        let isMissing = own.map { entries[$0]?.isMember != true } ?? false
+        return max(1, members + (isMissing ? 1 : 0))
+    }
 
     // MARK: - Reading
 

@@ -1,6 +1,6 @@
 internal import DequeModule
 internal import Glibc
-package import ReachableRetry
+public import ReachableRetry
 internal import Synchronization
 
 #if MQTT
@@ -47,8 +47,8 @@ public import ServiceLifecycle
 /// - ``counts``
 /// ### Waiting
 /// - ``condition(for:whenUnknown:)``
-/// ### Sharing
-/// - ``sharing``
+/// ### Spreading
+/// - ``size``
 /// ### Asking all nodes
 /// - ``trigger(_:within:)``
 /// - ``triggers``
@@ -95,9 +95,6 @@ public final class FleetMember: Sendable {
         var triggerListeners = Broadcast<Int, Subscription<FleetTrigger>>()
         var conditions: [ConditionKey: NodeCondition] = [:]
         var requests: [Request] = []
-        /// The buses that share what they learn, by their numbers.
-        var buses: [Int: SharingBus] = [:]
-        var lastBus = 0
         /// The latest time of an event: two threads may take the lock in another order than they read the clock.
         fileprivate var latest = BusTime.past
 
@@ -112,6 +109,16 @@ public final class FleetMember: Sendable {
     public let node: FleetName?
     /// The name of the site, whose nodes this member sees.
     public let site: FleetName
+    /// The number of members, this one included, for `RetryBus.Configuration.fleetSize`: buses that know it do not storm a server.
+    ///
+    /// ```swift
+    /// var configuration = RetryBus.Configuration()
+    /// configuration.fleetSize = member.size
+    /// ```
+    ///
+    /// All nodes count that have not said `disconnected`, reachable or not. Without a broker the last number counts for a day, for
+    /// the broker may have gone with the provider; then, and before the first connection, the number is 1.
+    public let size = FleetSize()
     /// The identifier of this run, as other members see it in ``FleetNode/run`` and ``FleetTrigger/sender``.
     public let run: FleetName
     let transport: any FleetTransport
@@ -291,8 +298,7 @@ public final class FleetMember: Sendable {
                 for listener in step.listeners { listener.yield(change) }
             case .fire(let trigger):
                 for listener in step.triggerListeners { listener.yield(trigger) }
-            case .advise(let advice, let destination):
-                for advise in step.buses { advise(advice, destination) }
+            case .size(let count): size.update(count)
             case .settled: break
             }
         }
@@ -316,8 +322,6 @@ struct Step: Sendable {
     var triggerListeners: [Subscription<FleetTrigger>] = []
     /// The levels of conditions that may have changed.
     var levels: [(ConditionSource, Bool)] = []
-    /// The buses that take advice.
-    var buses: [FleetMember.SharingBus] = []
     /// The requests that have come to their end.
     var answers: [(FleetMember.Request, FleetCore.Outcome)] = []
     var onEnd: (@Sendable () -> Void)?
@@ -356,7 +360,6 @@ extension FleetMember.State {
                     step.levels.append((condition.source, level))
                 }
             case .fire: step.triggerListeners = triggerListeners.listeners(to: 0)
-            case .advise: step.buses = Array(buses.values)
             case .settled(let request, let outcome):
                 step.answers += requests.filter { $0.request == request }.map { ($0, outcome) }
                 requests.removeAll { $0.request == request }

@@ -4,8 +4,6 @@ enum FleetTopic: Hashable, Sendable {
     case status(FleetName)
     /// `…/trigger/{name}`: triggers, not retained.
     case trigger(FleetName)
-    /// `…/{node}/dest/{hash}`: the retained word of a node about a destination.
-    case destination(FleetName, DestinationHash)
 
     /// The name that no node may have: `…/trigger/status` would be its topic and that of a trigger.
     static let reservedNode = "trigger"
@@ -15,14 +13,8 @@ enum FleetTopic: Hashable, Sendable {
         // A longer topic is never one of these, and would take time to split.
         guard text.utf8.count <= 3 * FleetName.longest + 32 else { return nil }
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 5 || parts.count == 6, parts[0] == "reach", parts[1] == "v1", parts[2] == site.description
-        else { return nil }
-        if parts.count == 6 {
-            guard parts[4] == "dest", parts[3] != Self.reservedNode, let node = try? FleetName(String(parts[3])),
-                let hash = DestinationHash(parts[5])
-            else { return nil }
-            self = .destination(node, hash)
-        } else if parts[3] == Self.reservedNode {
+        guard parts.count == 5, parts[0] == "reach", parts[1] == "v1", parts[2] == site.description else { return nil }
+        if parts[3] == Self.reservedNode {
             guard let name = try? FleetName(String(parts[4])) else { return nil }
             self = .trigger(name)
         } else {
@@ -36,12 +28,11 @@ enum FleetTopic: Hashable, Sendable {
         switch self {
         case .status(let node): "reach/v1/\(site)/\(node)/status"
         case .trigger(let name): "reach/v1/\(site)/\(Self.reservedNode)/\(name)"
-        case .destination(let node, let hash): "reach/v1/\(site)/\(node)/dest/\(hash.text)"
         }
     }
 
     /// Returns the filters of a subscription to everything above.
     static func filters(site: FleetName) -> [String] {
-        ["reach/v1/\(site)/+/status", "reach/v1/\(site)/\(reservedNode)/+", "reach/v1/\(site)/+/dest/+"]
+        ["reach/v1/\(site)/+/status", "reach/v1/\(site)/\(reservedNode)/+"]
     }
 }

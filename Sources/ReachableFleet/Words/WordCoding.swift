@@ -97,43 +97,6 @@ enum WordCoding {
         return encode(form)
     }
 
-    private struct DestinationForm: Codable {
-        var v: Int
-        var state: String?
-        var at: UInt64?
-        var until: UInt64?
-        var waiting: UInt64?
-        var took: UInt64?
-
-        init(_ word: DestinationWord) {
-            (v, state, at) = (version, word.finding.rawValue, min(word.time, largestNumber))
-            (until, took) = (word.until.map { min($0, largestNumber) }, word.took.map { min($0, largestNumber) })
-            waiting = min(word.waiting, largestNumber)
-        }
-
-        init(from decoder: any Decoder) throws {
-            let values = try decoder.container(keyedBy: CodingKeys.self)
-            v = try version(values.decode(Int.self, forKey: .v))
-            state = try values.decodeIfPresent(String.self, forKey: .state)
-            at = try values.decodeIfPresent(UInt64.self, forKey: .at)
-            until = try values.decodeIfPresent(UInt64.self, forKey: .until)
-            waiting = try values.decodeIfPresent(UInt64.self, forKey: .waiting)
-            took = try values.decodeIfPresent(UInt64.self, forKey: .took)
-        }
-    }
-
-    /// Reads the word of a node about a destination.
-    static func destination(_ payload: [UInt8]) throws(WordProblem) -> DestinationWord {
-        let form = try decode(DestinationForm.self, payload)
-        guard let finding = form.state.flatMap(DestinationWord.Finding.init), let time = form.at, let waiting = form.waiting,
-            [time, waiting, form.until ?? 0, form.took ?? 0].allSatisfy({ $0 <= largestNumber })
-        else { throw .malformed }
-        return DestinationWord(finding: finding, time: time, until: form.until, waiting: waiting, took: form.took)
-    }
-
-    /// Returns the payload of a word about a destination.
-    static func payload(_ word: DestinationWord) -> [UInt8] { encode(DestinationForm(word)) }
-
     /// Reads a trigger.
     static func trigger(_ payload: [UInt8]) throws(WordProblem) -> TriggerWord {
         let form = try form(payload)

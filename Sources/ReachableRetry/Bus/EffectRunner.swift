@@ -11,8 +11,6 @@ struct EffectRunner {
     private var handedBack: [JobTrace] = []
     private(set) var hasEvents = false
     private var roomWatchers: [@Sendable () -> Void] = []
-    private var siteReports: [RetryBusCore.SiteMessage] = []
-    private var site: SiteSharing.Link?
     /// True if this machine ran out of descriptors, memory or ports.
     private(set) var hasShortage = false
     /// Values that are released outside of the lock, because they hold errors and closures of callers.
@@ -34,7 +32,6 @@ struct EffectRunner {
             roomWatchers = Array(state.roomWatchers.values)
             state.roomWatchers = [:]
         }
-        if let link = state.siteLink { (site, siteReports) = (link, state.core.takeSiteReports()) }
     }
 
     private mutating func take(_ effect: Effect, _ now: BusTime, _ state: inout RetryBus.State) {
@@ -132,7 +129,6 @@ struct EffectRunner {
         for followed in unfollowed { followed.close() }
         for (waiter, job) in parked { waiter.continuation.resume(returning: job) }
         for watcher in roomWatchers { watcher() }
-        for message in siteReports { site?.report(message.destination, message.report) }
     }
 }
 

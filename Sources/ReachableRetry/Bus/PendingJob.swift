@@ -111,11 +111,6 @@ extension PendingJob: CustomStringConvertible {
         case .unsteady:
             let (most, span, calm) = (Steadiness.mostEdges, Steadiness.span.words, Steadiness.calm.words)
             return "waits for the network to last \(calm): it changed more than \(most) times in \(span)"
-        case .site(.hold):
-            let limit = time.map { " at most \($0)" } ?? ""
-            return "waits\(limit) for \(target): another machine of the site tries first"
-        case .site(.turn): return "\(wait) for its turn: the machines of the site start one after the other"
-        case .site(.share): return "\(wait) so that all machines of the site get their share of \(target)"
         case .spread: return "\(wait) so that not all machines come back together"
         case .pace: return "waits for its turn: the pace allows the next start in \(time ?? "a moment")"
         case nil: return "waits for its turn"

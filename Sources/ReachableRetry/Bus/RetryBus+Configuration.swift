@@ -42,10 +42,10 @@ extension RetryBus {
         public var tracer: (any Tracer)?
         #endif
 
-        /// The other machines of the site, of which one tries a server before the others do; `nil` if there are none.
+        /// The number of machines that lose and regain the same servers, this one included; `nil` for one machine alone.
         ///
-        /// `FleetMember.sharing` of ReachableFleet is one. Applies to jobs with a destination, under ``ReleasePolicy/gated``.
-        public var site: SiteSharing?
+        /// `FleetMember.size` of ReachableFleet follows its picture. Applies under ``ReleasePolicy/gated``.
+        public var fleetSize: FleetSize?
 
         /// The executor of submitted jobs and of callers without a preferred executor; `nil` uses the default pool.
         ///

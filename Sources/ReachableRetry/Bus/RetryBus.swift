@@ -50,8 +50,6 @@ public final class RetryBus: Sendable {
         var table = JobTable()
         var followed = FollowedConditions()
         var broadcaster = EventBroadcaster()
-        /// The way to the other machines of the site; `nil` without any.
-        var siteLink: SiteSharing.Link?
         /// The callers of ``RetryBus/untilParked(_:)``.
         var parkedWaiters: [ParkedWaiter] = []
         var nextWaiter: UInt64 = 0
@@ -122,33 +120,23 @@ public final class RetryBus: Sendable {
         self.clock = BusClock(time)
         var generator = generator
         // Drawn only if it is used: a test's generator may be made for the delays alone.
-        let seed = configuration.releasePolicy.rules.isRandom ? generator.next() : 0
+        let seed = configuration.releasePolicy.rules.isRandom || configuration.fleetSize != nil ? generator.next() : 0
         state = Mutex(
             State(
                 core: RetryBusCore(
                     release: configuration.releasePolicy, maxConcurrent: configuration.maxConcurrent,
-                    maxConcurrentPerDestination: configuration.maxConcurrentPerDestination, seed: seed,
-                    sharesSite: configuration.site != nil),
+                    maxConcurrentPerDestination: configuration.maxConcurrentPerDestination, seed: seed),
                 broadcaster: EventBroadcaster(
                     listenerLimit: configuration.bufferedEvents, isMeasured: configuration.metrics != nil,
                     isLogged: configuration.logger != nil)))
         alarm = BusTimer(self.clock)
         random = Mutex(generator)
         if let clock, let other = monitor.clock { warnOfTwoClocks(clock, other) }
-        guard let site = configuration.site else { return }
-        let link = site.join { [weak self] advice, destination in
-            self?.change { state, now in state.core.take(advice, for: destination, at: now) }
-        }
-        state.withLock { $0.siteLink = link }
     }
 
     deinit {
         for condition in state.withLock({ $0.followed.removeAll() }) { condition.close() }
-        let link = state.withLock { state in
-            state.broadcaster.close()
-            return state.siteLink
-        }
-        link?.leave()
+        state.withLock { $0.broadcaster.close() }
         publish()
     }
 
@@ -262,6 +250,7 @@ public final class RetryBus: Sendable {
         let reading = clock.now()
         let (runner, next, revision) = state.withLock { state in
             let now = state.time(reading)
+            if let size = configuration.fleetSize { state.core.fleetSize = size.count }
             let effects = body(&state, now)
             let runner = EffectRunner(effects, now, &state)
             state.revision += 1

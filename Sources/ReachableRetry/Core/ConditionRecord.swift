@@ -15,6 +15,8 @@ package struct ConditionRecord: Sendable {
     private(set) var edgeAt = BusTime.past
     /// The end of the spread of bulk jobs after the last edge, drawn for all of the scope's gates.
     var spreadUntil = BusTime.past
+    /// The time of the first canaries after the last edge, drawn likewise.
+    var canaryAt = BusTime.past
     /// The time until which it counts as unsatisfied because a lookup found no path; the next evaluation ends it earlier.
     private(set) var lostUntil = BusTime.past
     /// True if jobs start because the monitor has no verdict.

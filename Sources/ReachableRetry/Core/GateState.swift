@@ -79,16 +79,11 @@ package struct GateState: Sendable {
     /// True while jobs other than interactive ones wait for the path to last.
     private(set) var isUnsteady = false
     private(set) var spreadUntil = BusTime.past
+    /// The time before which no canary starts, because other machines regain the server, too.
+    private(set) var canaryAt = BusTime.past
     /// The time of the next start at the rules' pace.
     private(set) var dueAt = BusTime.past
     private(set) var sinceBulk = 0
-    /// The part of the other machines of a site.
-    var site = SiteTurn()
-    /// The jobs that back off, and those that are queued or run, unless their time is yet to come.
-    private(set) var retries = 0
-    private(set) var attempts = 0
-    /// The number of waiting jobs that the site was told.
-    var siteWaiting = 0
     /// The counted attempts in the order of their starts, including some that have ended.
     private var runs: Deque<Run> = []
 
@@ -103,15 +98,6 @@ package struct GateState: Sendable {
 
     package mutating func noteAnswer(in epoch: UInt64) { answerEpoch = epoch }
 
-    /// Counts a job that begins to wish something, or ends it.
-    mutating func count(_ wish: JobState.Wish, _ change: Int) {
-        switch wish {
-        case .attempt: attempts += change
-        case .retry: retries += change
-        case .later, .nothing: break
-        }
-    }
-
     /// Returns true if silence is blamed on the network: a recent edge, and no answer since.
     package func blamesTheNetwork(epoch: UInt64, edgeAt: BusTime, now: BusTime) -> Bool {
         answerEpoch != epoch && edgeAt != .past && now <= edgeAt + Self.settlingTime
@@ -120,19 +106,13 @@ package struct GateState: Sendable {
     // MARK: - Edges
 
     /// Starts probing after an edge of the scope.
-    ///
-    /// - Parameters:
-    ///   - isUnsteady: True if the path flaps and has to last first.
-    ///   - spreadUntil: The end of the delay of bulk jobs, so that a fleet does not return at once.
-    ///   - siteTime: The time, if other machines may try first; otherwise `nil`.
-    mutating func noteEdge(isUnsteady: Bool, spreadUntil: BusTime, siteTime: BusTime? = nil, _ rules: ReleaseRules) {
+    mutating func noteEdge(_ scope: ConditionRecord, _ rules: ReleaseRules) {
         guard rules.hasCanaries else { return }
-        if let siteTime { site.noteEdge(at: siteTime) }
         (phase, round) = (.probing, round &+ 1)
         // Running attempts still use the path.
         (hasCanary, bypassing, inFlight) = (false, 0, inFlight + bypassing)
         (failures, retryAt, pauseAt, isOverloaded) = (0, .past, .past, false)
-        (self.isUnsteady, self.spreadUntil) = (isUnsteady, spreadUntil)
+        (isUnsteady, spreadUntil, canaryAt) = (scope.isUnsteady, scope.spreadUntil, scope.canaryAt)
     }
 
     /// Releases a backlog in a growing window, whatever held it.
@@ -148,9 +128,9 @@ package struct GateState: Sendable {
     }
 
     /// Ends the gate's own delays, and not those ordered by a server.
-    mutating func noteRetryNow(at now: BusTime) {
-        (failures, retryAt, pauseAt, spreadUntil, isUnsteady) = (0, .past, .past, .past, false)
-        site.noteRetryNow(at: now)
+    mutating func noteRetryNow() {
+        (failures, retryAt, pauseAt, isUnsteady) = (0, .past, .past, false)
+        (spreadUntil, canaryAt) = (.past, .past)
     }
 
     /// Records that the path has lasted.
@@ -200,7 +180,8 @@ package struct GateState: Sendable {
         guard phase == .ramping, !isFirst else { return }
         successes += 1
         guard successes >= window else { return }
-        window = min(rules.maxInFlight, window < goodWidth ? min(goodWidth, window * 2) : window + 1)
+        let doubles = window < goodWidth && rules.fleetSize <= ReleaseRules.crowd
+        window = min(rules.maxInFlight, doubles ? min(goodWidth, window * 2) : window + 1)
         successes = 0
     }
 
@@ -217,7 +198,7 @@ package struct GateState: Sendable {
         let isFirst = failures == 0 && answerEpoch == epoch
         (phase, isOverloaded) = (.probing, false)
         failures += 1
-        let delay = rules.delay(afterFailure: failures, &random)
+        let delay = delay(isOverload: false, rules, &random)
         if !isFirst { retryAt = now + delay }
         return now + delay
     }
@@ -257,7 +238,13 @@ package struct GateState: Sendable {
     private mutating func pause(isOverload: Bool, _ rules: ReleaseRules, _ random: inout SplitMix64, at now: BusTime) {
         guard phase == .probing, max(retryAt, pauseAt) <= now else { return }
         failures += 1
-        pauseAt = now + rules.delay(afterFailure: failures, isOverload: isOverload, &random)
+        pauseAt = now + delay(isOverload: isOverload, rules, &random)
+    }
+
+    /// Returns the delay after the last failure: a fleet spreads its next canaries, too.
+    private func delay(isOverload: Bool, _ rules: ReleaseRules, _ random: inout SplitMix64) -> Duration {
+        let own = rules.delay(afterFailure: failures, isOverload: isOverload, &random)
+        return max(own, ReleaseRules.nextSpread.draw(rules.fleetSize, &random))
     }
 
     /// Applies a delay ordered by the server.
@@ -296,9 +283,8 @@ package struct GateState: Sendable {
         // The monitor ends it, not a timer.
         if queueClass != .interactive, isUnsteady { return .later(.never, .unsteady) }
         if queueClass == .bulk, spreadUntil > now { return .later(spreadUntil, .spread) }
-        if let (end, delay) = siteDelay(of: queueClass, at: now) { return .later(end, .site(delay)) }
-        let width = queueClass != .interactive && site.share > 1 ? 1 : window
-        let isFull = phase == .probing ? hasCanary : inFlight >= width
+        if queueClass != .interactive, phase == .probing, canaryAt > now { return .later(canaryAt, .spread) }
+        let isFull = phase == .probing ? hasCanary : inFlight >= window
         // The oldest attempt makes room when it has run for long.
         if isFull {
             return .later(endOfOldestRun, phase == .probing ? .canary : .full(inFlight))
@@ -312,10 +298,6 @@ package struct GateState: Sendable {
 
     /// The time at which the oldest counted attempt has run for long.
     var endOfOldestRun: BusTime { runs.first.map { $0.start + ReleaseRules.longRun } ?? .never }
-
-    private func siteDelay(of queueClass: QueueClass, at now: BusTime) -> (end: BusTime, reason: SiteDelay)? {
-        queueClass == .interactive ? nil : site.delay(at: now)
-    }
 
     private func paced(_ pass: Pass, _ rules: ReleaseRules, at now: BusTime) -> Permission {
         guard let pace = rules.pace else { return .granted(pass) }
@@ -337,9 +319,6 @@ package struct GateState: Sendable {
 
     /// The counted attempts in the order of their starts, including some that have ended.
     var countedRuns: [Run] { Array(runs) }
-
-    /// Returns the start of a job's last counted attempt, unless it runs for long.
-    func start(of key: JobKey) -> BusTime? { runs.last { $0.key == key }?.start }
 
     /// Removes and returns the running attempts older than ``ReleaseRules/longRun``; each is returned once.
     mutating func takeLongRuns(at now: BusTime, isRunning: (JobKey, Int32) -> Bool) -> [JobKey] {
@@ -471,9 +450,6 @@ struct GateTable: Sendable {
     func destination(_ index: Int32) -> String? { names[Int(index)].destination }
 
     func scope(_ index: Int32) -> ConditionIndex { names[Int(index)].scope }
-
-    /// The gates to a destination, of all scopes, in no order.
-    func all(to destination: String) -> [Int32] { indices.values.compactMap { $0[destination] } }
 
     /// The gates of a scope, in no order.
     func all(of scope: ConditionIndex) -> some Sequence<Int32> { (indices[scope] ?? [:]).values }

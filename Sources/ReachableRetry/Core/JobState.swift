@@ -41,18 +41,6 @@ package struct JobState: Sendable {
         }
     }
 
-    /// The right of a job after an edge of its scope, for the other machines of a site.
-    enum Wish: UInt8 {
-        /// Nothing: it waits for something else.
-        case nothing
-        /// Nothing before the start of its life, for which it is queued.
-        case later
-        /// An attempt, instead of backing off.
-        case retry
-        /// An attempt, for which it is queued, or which runs.
-        case attempt
-    }
-
     /// The parties that pause a job.
     package struct Pausers: OptionSet, Sendable {
         package let rawValue: UInt8
@@ -86,7 +74,6 @@ package struct JobState: Sendable {
     var phase = Phase.waiting
     /// The parties that pause it.
     var pausers: Pausers = []
-    var wish = Wish.nothing
 
     init(
         _ rules: RetryPolicy.Rules, scope: ConditionIndex, conditions: [ConditionIndex], gate: Int32, rank: QueuePosition,

@@ -105,7 +105,7 @@ extension RetryBusCore {
             // The gate's delay may be shorter and lets another job try; each job fails at most twice per second.
             jobs[Int(index)]?.history.soft = max(end, now + ReleaseRules.leastDelay)
             // A call to retry now during the attempt also ends the gate's new delay.
-            if retryNows(of: job) != job.history.armedRetryNows { gates[job.gate].noteRetryNow(at: now) }
+            if retryNows(of: job) != job.history.armedRetryNows { gates[job.gate].noteRetryNow() }
             advance(index, at: now)
             return .settled
         }
@@ -124,11 +124,6 @@ extension RetryBusCore {
         if isAnswer { noteAnswer(to: job) }
         let rules = release.rules
         guard rules.hasCanaries, QueueClass(job).isGated else { return }
-        if isAnswer, fault == .request {
-            noteAnswerAtSite(key, job, at: now)
-        } else {
-            noteFailureAtSite(job, fault, isAnswer: isAnswer, at: now)
-        }
         let (gate, round) = (job.gate, job.history.round)
         // Jobs without a destination may use different servers.
         let isShared = gates.destination(gate) != nil

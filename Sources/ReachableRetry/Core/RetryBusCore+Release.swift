@@ -28,7 +28,6 @@ extension RetryBusCore {
         lendPlaces(at: now)
         while let gate = dirtyGates.popLast() {
             present(gate, at: now)
-            if sharesSite { tellSiteAboutJobs(of: gate) }
         }
         for mustShare in [true, false] {
             var later: [Candidate] = []
@@ -259,8 +258,6 @@ package enum QueueReason: Hashable, Sendable {
     case unsteady
     /// The spread of a fleet's return.
     case spread
-    /// Other machines of the site.
-    case site(SiteDelay)
     /// The rate limit.
     case pace
     /// This number of attempts fills the bus's limit.

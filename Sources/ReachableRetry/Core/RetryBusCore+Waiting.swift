@@ -46,8 +46,6 @@ extension RetryBusCore {
         jobs[Int(index)]?.phase = .waiting
         jobs[Int(index)]?.waitsFor = -1
         jobs[Int(index)]?.limit = .never
-        // A reader that has not asked for the next event is about to.
-        if job.pausers.contains(.owner) { setWish(index, .nothing, at: now) }
         arm(index)
     }
 
@@ -120,7 +118,6 @@ extension RetryBusCore {
         }
         reportWaiting(index)
         if job.waitsForScope, jobs[Int(index)]?.reportedWait != job.scope { gates[job.gate].hasUnreported = true }
-        setWish(index, .attempt, at: now)
         arm(index)
         dirtyGates.append(job.gate)
     }
@@ -139,7 +136,6 @@ extension RetryBusCore {
             jobs[Int(index)]?.waitBegan = now
         }
         reportWaiting(index)
-        setWish(index, .nothing, at: now)
         arm(index)
     }
 
@@ -169,7 +165,6 @@ extension RetryBusCore {
         if job.phase == .failed { publish(index, .backingOff(max(job.history.soft, job.history.hard) - now)) }
         jobs[Int(index)]?.phase = .backingOff
         for condition in CollectionOfOne(job.scope) + job.conditions { conditions[Int(condition)]?.attentive.insert(index) }
-        setWish(index, .retry, at: now)
         arm(index)
     }
 
@@ -197,7 +192,6 @@ extension RetryBusCore {
         job.interruption = nil
         job.reportedWait = -1
         jobs[Int(index)] = job
-        setWish(index, .attempt, at: now)
         takePlace(index, job.gate, of: lender)
         if lender == nil {
             gates[job.gate].noteStart(pass, QueueClass(job), key(index), job.history.started, release.rules, at: now)
@@ -369,8 +363,12 @@ extension RetryBusCore {
 
     /// Draws the spread once for all gates of a scope, because machines have to be spread and not gates.
     private mutating func drawSpread(of scope: ConditionIndex, at now: BusTime) {
-        guard release.rules.hasCanaries, release.rules.spread > .zero else { return }
-        conditions[Int(scope)]?.spreadUntil = now + release.rules.spread.scaled(by: Backoff.random(random.next()))
+        guard release.rules.hasCanaries else { return }
+        if release.rules.spread > .zero {
+            conditions[Int(scope)]?.spreadUntil = now + release.rules.spread.scaled(by: Backoff.random(random.next()))
+        }
+        let wait = ReleaseRules.firstSpread.draw(fleetSize, &random)
+        conditions[Int(scope)]?.canaryAt = now + wait
     }
 
     /// Starts probing at the gates of a scope.
@@ -381,12 +379,7 @@ extension RetryBusCore {
 
     /// Starts probing at a gate.
     mutating func noteEdge(at gate: Int32, _ record: ConditionRecord, at now: BusTime) {
-        let hasOthers = sharesSite && gates.destination(gate) != nil
-        gates[gate].noteEdge(
-            isUnsteady: record.isUnsteady, spreadUntil: record.spreadUntil, siteTime: hasOthers ? now : nil, release.rules)
-        guard hasOthers, gates[gate].uses > 0 else { return }
-        tellSiteAboutJobs(of: gate)
-        tellSite(gate, .edge)
+        gates[gate].noteEdge(record, release.rules)
     }
 
     /// Voids the soft delays of one scope's jobs or of all jobs, and on request also the hard delays of servers.
@@ -401,7 +394,7 @@ extension RetryBusCore {
         let jobs = scopes.reduce(into: Set<JobIndex>()) { $0.formUnion(conditions[Int($1)]?.attentive ?? []) }
         for scope in scopes {
             for gate in gates.all(of: scope) {
-                gates[gate].noteRetryNow(at: now)
+                gates[gate].noteRetryNow()
                 if ignoringServerDelays { gates[gate].forgetHardDelay() }
                 dirtyGates.append(gate)
             }

@@ -10,11 +10,7 @@ internal import HeapModule
 ///                 └──────────┴─ judged ←─┘ failed
 /// ```
 package struct RetryBusCore: Sendable {
-    let release: ReleasePolicy
-    /// True if other machines of a site may try first.
-    let sharesSite: Bool
-    /// The reports for them.
-    var siteReports: [SiteMessage] = []
+    private(set) var release: ReleasePolicy
     var jobs: [JobState?] = []
     private var freeJobs: [JobIndex] = []
     private(set) var generations: [UInt32] = []
@@ -58,15 +54,20 @@ package struct RetryBusCore: Sendable {
     ///   - maxConcurrent: The most attempts that run at a time; `nil` sets no limit. Values below 1 are treated as 1.
     ///   - maxConcurrentPerDestination: The same for one destination.
     ///   - seed: The seed of random numbers.
-    ///   - sharesSite: True if other machines of a site may try first.
     package init(
         release: ReleasePolicy = .immediate, maxConcurrent: Int? = nil, maxConcurrentPerDestination: Int? = nil,
-        seed: UInt64 = 0, sharesSite: Bool = false
+        seed: UInt64 = 0
     ) {
-        (self.release, self.sharesSite) = (release, sharesSite)
+        self.release = release
         self.maxConcurrent = max(1, maxConcurrent ?? .max)
         self.maxConcurrentPerDestination = max(1, maxConcurrentPerDestination ?? .max)
         random = SplitMix64(seed: seed)
+    }
+
+    /// The number of machines that regain the same servers at an edge, this one included.
+    package var fleetSize: Int {
+        get { release.rules.fleetSize }
+        set { release.rules.fleetSize = newValue }
     }
 
     // MARK: - Conditions
@@ -180,7 +181,6 @@ package struct RetryBusCore: Sendable {
         dropSources(key.index)
         noteEndOfAttempt(key.index, job)
         noteAnswer(to: job)
-        noteAnswerAtSite(key, job, at: now)
         gates[job.gate].notePassage(of: job.history.round, release.rules)
         noteSuccess(job)
         publish(key.index, .succeeded)
@@ -195,7 +195,6 @@ package struct RetryBusCore: Sendable {
     package mutating func noteProgress(_ key: JobKey, of attempt: Int, at now: BusTime) -> [Effect] {
         guard let job = running(key, attempt) else { return [] }
         noteAnswer(to: job)
-        noteAnswerAtSite(key, job, at: now)
         gates[job.gate].notePassage(of: job.history.round, release.rules)
         makeRoom(key.index, job)
         dirtyGates.append(job.gate)
@@ -324,8 +323,6 @@ package struct RetryBusCore: Sendable {
         unregister(index)
         guard let job = jobs[Int(index)] else { return }
         for condition in CollectionOfOne(job.scope) + job.conditions { release(condition) }
-        setWish(index, .nothing, at: .never)
-        if sharesSite { tellSiteAboutEnd(of: job.gate) }
         gates.release(job.gate)
         jobs[Int(index)] = nil
         generations[Int(index)] &+= 1
@@ -518,8 +515,6 @@ extension RetryBusCore {
             } else if job.limit <= now {
                 reconsiderLimit(index, job, record, at: now)
             } else {
-                // Its time may have come.
-                if job.wish == .later { setWish(index, .attempt, at: now) }
                 arm(index)
             }
         case .waiting, .backingOff, .failed:
@@ -561,7 +556,6 @@ extension RetryBusCore {
         if job.phase == .waiting, job.waitsFor >= 0, let record = conditions[Int(job.waitsFor)], record.isUnknown {
             time = min(time, record.unknownUntil)
         }
-        if job.wish == .later { time = min(time, job.history.hard) }
         if time.isNever { timers.cancel(index) } else { timers.arm(index, at: time) }
     }
 }

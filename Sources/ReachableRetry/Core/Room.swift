@@ -32,7 +32,7 @@ extension RetryBusCore {
         if let index { retireLongRuns(of: index, at: now) }
         var gate = index.map { gates[$0] } ?? GateState()
         if index == nil, isNewGateProbing(record, at: now) {
-            gate.noteEdge(isUnsteady: record.isUnsteady, spreadUntil: record.spreadUntil, release.rules)
+            gate.noteEdge(record, release.rules)
         }
         var room = gate.room(isGated: rules.isGated, isBacklog: isBacklog, isProven: record.isProven, release.rules, at: now)
         let most = min(maxConcurrentPerDestination, rules.maxConcurrentPerDestination ?? .max)

@@ -91,10 +91,17 @@ package struct ReleaseRules: Hashable, Sendable {
     static let leastDelayAfterShortage = Duration.seconds(1)
     /// The first window after a canary's success.
     static let firstWindow = 2
+    /// With more machines than this a window grows by one at a time.
+    static let crowd = 20
+    /// The times over which a fleet's first canaries after an edge and those after a failure spread, for each other machine.
+    static let firstSpread = FleetSpread(each: .milliseconds(5), longest: .seconds(5))
+    static let nextSpread = FleetSpread(each: .milliseconds(60), longest: .seconds(60))
 
     /// True if one job tries before the others after an edge, and network failures delay all of them.
     package var hasCanaries = false
     package var maxInFlight = Int.max
+    /// The number of machines that regain the same servers at an edge, this one included.
+    package var fleetSize = 1
     package var interactiveBypass = 0
     /// The rate of starts; with canaries only while jobs wait.
     package var pace: Pace?
@@ -117,6 +124,19 @@ package struct ReleaseRules: Hashable, Sendable {
             doublings -= 1
         }
         return isJittered ? delay / 2 + (delay / 2).scaled(by: Backoff.random(random.next())) : delay
+    }
+}
+
+/// The time over which machines that regain a server together spread their canaries.
+struct FleetSpread {
+    /// The time for each machine but one, and the longest in all.
+    let each, longest: Duration
+
+    /// Returns a random time for one of a number of machines; zero, without a random number, for a machine alone.
+    func draw(_ machines: Int, _ random: inout SplitMix64) -> Duration {
+        guard machines > 1 else { return .zero }
+        // The longest time is reached long before the limit of the product.
+        return min(longest, each * min(machines - 1, 1_000_000)).scaled(by: Backoff.random(random.next()))
     }
 }
 

@@ -45,8 +45,8 @@ struct FleetWorld {
         var lastPublication = BusTime.past
         /// The triggers that this run has acted on.
         var fired: [FleetTrigger] = []
-        /// The gates of its bus, of the destinations that it shares.
-        var turns: [String: SiteTurn] = [:]
+        /// The number of members that its buses know.
+        var size = 1
         var nameInUse = 0
         var renewals = 0
         var publications = 0
@@ -102,7 +102,7 @@ struct FleetWorld {
             storedEpoch: machines[index].storedEpoch, at: instant)
         machines[index].verdict = (.online, nil)
         (machines[index].fired, machines[index].lastChange, machines[index].hasSaidGoodbye) = ([], 0, false)
-        (machines[index].wakeAt, machines[index].lastPublication) = (.never, .past)
+        (machines[index].wakeAt, machines[index].lastPublication, machines[index].size) = (.never, .past, 1)
     }
 
     /// Switches a machine off: the broker does not notice.
@@ -286,7 +286,7 @@ struct FleetWorld {
             }
             if trigger.deadline < instant.wall { throw Broken(description: "machine \(index) acts too late") }
             machines[index].fired.append(trigger)
-        case .advise(let advice, let destination): machines[index].turns[destination]?.take(advice, at: now)
+        case .size(let size): machines[index].size = size
         case .settled: break
         }
         return nil
@@ -317,6 +317,11 @@ struct FleetWorld {
     private func check(_ index: Int) throws {
         let machine = machines[index]
         guard let core = machine.core else { return }
+        let others = core.roster.entries.filter { $0 != machine.name && $1.word.state != .disconnected }.count
+        let isForgotten = core.roster.unknownSince.map { $0.time + .seconds(86_400) <= now } ?? false
+        guard machine.size == (isForgotten ? 1 : others + 1) else {
+            throw Broken(description: "\(index) counts \(machine.size) members, and knows \(others) others")
+        }
         for (name, entry) in core.roster.entries {
             guard let node = core.roster.node(name, at: instant) else { continue }
             let hasConnection = machine.connection != nil && machine.isUp

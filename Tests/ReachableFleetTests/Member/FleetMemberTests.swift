@@ -246,6 +246,41 @@ import Testing
         }
     }
 
+    // MARK: - Size
+
+    @Test func membersAreCountedForADayWithoutABroker() async throws {
+        try await withMembers { world, fleet, nas, laptop in
+            #expect(nas.size.count == 2 && laptop.size.count == 2)
+            fleet.say(.lost, of: kiosk)
+            await world.clock.advance(by: .seconds(5))
+            #expect(laptop.size.count == 3, "it comes back with the others")
+            fleet.say(.disconnected, of: kiosk)
+            await world.clock.advance(by: .seconds(5))
+            #expect(laptop.size.count == 2)
+            fleet.stopBroker()
+            await world.clock.advance(by: .seconds(86_000))
+            #expect(laptop.size.count == 2)
+            await world.clock.advance(by: .seconds(1000))
+            #expect(laptop.size.count == 1)
+        }
+    }
+
+    @Test func busOfAFleetSpreadsItsFirstJobs() async throws {
+        var configuration = RetryBus.Configuration()
+        configuration.fleetSize = FleetSize(1000)
+        try await TestWorld(busConfiguration: configuration).run { world in
+            try world.network.pull("eth0")
+            await world.clock.advance(by: .seconds(10))
+            let job = world.start { try await world.bus.retry(options: JobOptions(destination: "server")) { _ in } }
+            await world.settle()
+            try world.network.plug("eth0")
+            await world.settle()
+            #expect(world.bus.pending.first?.reason.hasSuffix("so that not all machines come back together") == true)
+            await world.clock.advance(by: .seconds(5))
+            try await job.value
+        }
+    }
+
     // MARK: - Conditions
 
     @Test func jobStartsWhenItsNodeIsThere() async throws {

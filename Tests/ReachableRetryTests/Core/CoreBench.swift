@@ -116,6 +116,8 @@ struct CoreBench {
     /// An evaluation of a scope without a change.
     mutating func evaluate(_ index: ConditionIndex = 0) { tell(index) { $0.evaluation += 1 } }
 
+    mutating func setFleetSize(_ size: Int) { core.fleetSize = size }
+
     mutating func setUnsteady(_ isUnsteady: Bool) { tell(scope) { $0.isUnsteady = isUnsteady } }
 
     /// A lookup finds the scope unreachable.

@@ -22,6 +22,8 @@ import Testing
         .init(name: "paced", release: .paced(perSecond: 5, burst: 2)),
         .init(name: "paced, two at a time", release: .paced(perSecond: 5, burst: 2), maxConcurrent: 2),
         .init(name: "spread", release: .spread(over: .seconds(10))),
+        .init(name: "gated, one of ten machines", release: .gated, fleetSize: 10),
+        .init(name: "gated, one of two thousand", release: .gated(maxInFlight: 6, interactiveBypass: 1), fleetSize: 2000),
     ]
 
     @Test(arguments: settings) func coreAgreesWithTheOracle(setting: OracleRun.Setting) {

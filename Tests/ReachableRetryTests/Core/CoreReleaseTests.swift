@@ -144,6 +144,52 @@ struct CoreReleaseTests {
         #expect(running(bench, bulk).count == bulk.count)
     }
 
+    // MARK: - Fleets
+
+    @Test func canariesOfAFleetSpread() {
+        for (size, longest) in [(1, 0.0), (3, 0.01), (1000, 4.995), (100_000, 5)] {
+            var delays: [Double] = []
+            for seed in 1...30 as ClosedRange<UInt64> {
+                var bench = CoreBench(online: false, .gated, seed: seed)
+                bench.setFleetSize(size)
+                let job = bench.submit(destination: "server")
+                bench.up()
+                #expect((bench.state(job) == .running) == (size == 1))
+                delays.append(bench.next ?? 0)
+            }
+            #expect(delays.allSatisfy { $0 <= longest } && (delays.max() ?? 0) >= longest * 0.8)
+            #expect((delays.min() ?? 0) <= longest * 0.2)
+        }
+    }
+
+    @Test func anAnswerOrAPersonEndsTheWaitOfACanary() {
+        for isAnswer in [true, false] {
+            var bench = CoreBench(online: false, .gated, seed: 1)
+            bench.setFleetSize(1000)
+            let job = bench.submit(destination: "server")
+            let interactive = isAnswer ? bench.submit(destination: "server", priority: .interactive) : nil
+            bench.up()
+            #expect(bench.state(job) != .running)
+            if let interactive { bench.succeed(interactive) } else { bench.retryNow() }
+            #expect(bench.state(job) == .running)
+        }
+    }
+
+    @Test(arguments: [(20, 8), (21, 4)]) func windowOfALargeFleetGrowsByOne(size: Int, width: Int) {
+        var bench = CoreBench(online: false, .gated)
+        let jobs = (0..<40).map { _ in bench.submit(destination: "server") }
+        bench.setFleetSize(size)
+        bench.up()
+        if let next = bench.next { bench.pass(to: next) }
+        // The canary, and windows of 2 and 4, or of 2 and 3.
+        for count in size > 20 ? [1, 2, 3] : [1, 2, 4] {
+            let running = jobs.filter { bench.state($0) == .running }
+            #expect(running.count == count)
+            for job in running { bench.succeed(job) }
+        }
+        #expect(jobs.count { bench.state($0) == .running } == width)
+    }
+
     // MARK: - Fairness
 
     @Test func bulkJobsGetTheirShare() {

@@ -154,7 +154,7 @@ struct CoreFingerprint: Hashable {
             for key in gate.failed { number(world.jobs.firstIndex { $0.key == key }.flatMap(order.firstIndex) ?? 251) }
             number(world.setting.jobs.contains { $0.priority == .bulk } ? gate.sinceBulk : 0)
             position(gate.ready?.position ?? .none)
-            for moment in [gate.retryAt, gate.pauseAt, gate.throttledUntil, gate.spreadUntil, gate.dueAt] {
+            for moment in [gate.retryAt, gate.pauseAt, gate.throttledUntil, gate.spreadUntil, gate.canaryAt, gate.dueAt] {
                 time(moment)
             }
             for run in gate.countedRuns {

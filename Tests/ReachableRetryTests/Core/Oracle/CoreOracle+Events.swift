@@ -144,6 +144,10 @@ extension CoreOracle {
             if release.hasCanaries, release.spread > .zero {
                 conditions[index].spreadUntil = now + release.spread.scaled(by: Backoff.random(random.next()))
             }
+            if release.hasCanaries, fleetSize > 1 {
+                let longest = min(5000, 5 * (fleetSize - 1))
+                conditions[index].canaryAt = now + Duration.milliseconds(longest).scaled(by: Backoff.random(random.next()))
+            }
         }
         let hasTurnedUnsteady = new.isUnsteady != old.isUnsteady
         for gate in gates.indices where gates[gate].scope == index && !gates[gate].isGone {

@@ -39,12 +39,13 @@ extension CoreOracle {
         gates[gate].isOverloaded = false
         gates[gate].isUnsteady = conditions[gates[gate].scope].isUnsteady
         gates[gate].spreadUntil = conditions[gates[gate].scope].spreadUntil
+        gates[gate].canaryAt = conditions[gates[gate].scope].canaryAt
     }
 
     mutating func noteRetryNow(_ gate: Int) {
         gates[gate].failures = 0
         (gates[gate].retryAt, gates[gate].pauseAt) = (.past, .past)
-        (gates[gate].isUnsteady, gates[gate].spreadUntil) = (false, .past)
+        (gates[gate].isUnsteady, gates[gate].spreadUntil, gates[gate].canaryAt) = (false, .past, .past)
     }
 
     /// Moves jobs on, in order; those that begin to queue were let go, and do not start all at once.
@@ -103,7 +104,8 @@ extension CoreOracle {
             gate.passed += 1
             if gate.passed >= gate.width {
                 let good = gate.goodWidth ?? .max
-                let wider = gate.width < good ? min(good, gate.width * 2) : gate.width + 1
+                // More than twenty machines that double at once are a storm.
+                let wider = gate.width < good && fleetSize <= 20 ? min(good, gate.width * 2) : gate.width + 1
                 (gate.width, gate.passed) = (min(wider, release.maxInFlight), 0)
             }
         }
@@ -115,7 +117,7 @@ extension CoreOracle {
         let (place, job) = (jobs[index].gate, jobs[index])
         var gate = gates[place]
         if gate.phase == .probing, gate.retryAt > now { return gate.retryAt }
-        guard job.round == gate.round else { return now + delay(1) }
+        guard job.round == gate.round else { return now + delay(1, isGate: false) }
         let isFirst = gate.failures == 0 && gate.reachedIn == job.armedScopeEpoch
         (gate.phase, gate.isOverloaded) = (.probing, false)
         gate.failures += 1
@@ -171,11 +173,14 @@ extension CoreOracle {
     }
 
     /// Returns the gate's delay after this many failures: doubled each time up to a limit, less up to half as jitter.
-    private mutating func delay(_ number: Int, isOverload: Bool = false) -> Duration {
+    ///
+    /// - Parameter isGate: True for the gate's delay, which other machines must not share.
+    private mutating func delay(_ number: Int, isOverload: Bool = false, isGate: Bool = true) -> Duration {
         let longest = isOverload ? max(release.maximumBackoff, .seconds(60)) : release.maximumBackoff
         let full = (1..<max(1, number)).reduce(min(release.backoff, longest)) { delay, _ in min(delay + delay, longest) }
-        guard release.isJittered else { return full }
-        return full / 2 + (full / 2).scaled(by: Backoff.random(random.next()))
+        let own = release.isJittered ? full / 2 + (full / 2).scaled(by: Backoff.random(random.next())) : full
+        guard fleetSize > 1, isGate else { return own }
+        return max(own, Duration.milliseconds(min(60_000, 60 * (fleetSize - 1))).scaled(by: Backoff.random(random.next())))
     }
 
     /// Stops counting attempts that run for long.
@@ -298,6 +303,8 @@ extension CoreOracle {
             time = .never
         } else if job.priority == .bulk, gate.spreadUntil > now {
             time = gate.spreadUntil
+        } else if !isInteractive, gate.phase == .probing, gate.canaryAt > now {
+            time = gate.canaryAt
         } else if gate.phase == .probing ? canaries > 0 : runs.count - bypassing >= gate.width {
             time = runs.map { jobs[$0].startedAt + Self.longRun }.min() ?? .never
         } else if gate.phase == .probing {

@@ -15,6 +15,7 @@ struct CoreOracle {
         var isGivenUp = false
         var edges: [BusTime] = []
         var spreadUntil = BusTime.past
+        var canaryAt = BusTime.past
         /// The end of the time in which a lookup's loss overrules the level.
         var lostUntil: BusTime?
         /// The time of the last change between open and closed.
@@ -147,6 +148,7 @@ struct CoreOracle {
         var throttledUntil = BusTime.past
         var isUnsteady = false
         var spreadUntil = BusTime.past
+        var canaryAt = BusTime.past
         /// The time of the next start at the pace.
         var dueAt = BusTime.past
         var sinceBulk = 0
@@ -180,6 +182,7 @@ struct CoreOracle {
     let release: ReleaseRules
     let maxConcurrent: Int
     let maxPerDestination: Int
+    let fleetSize: Int
     var budget: OracleBudget?
     var random: SplitMix64
     var now = BusTime.start

@@ -11,6 +11,7 @@ struct OracleRun {
         var maxConcurrent: Int?
         var maxPerDestination: Int?
         var budget: OracleBudget.Rule?
+        var fleetSize = 1
 
         var testDescription: String { name }
     }
@@ -30,10 +31,12 @@ struct OracleRun {
         core = RetryBusCore(
             release: setting.release, maxConcurrent: setting.maxConcurrent,
             maxConcurrentPerDestination: setting.maxPerDestination, seed: seed)
+        core.fleetSize = setting.fleetSize
         let budget = setting.budget.map(OracleBudget.init)
         oracle = CoreOracle(
             release: setting.release.rules, maxConcurrent: setting.maxConcurrent ?? .max,
-            maxPerDestination: setting.maxPerDestination ?? .max, budget: budget, random: SplitMix64(seed: seed))
+            maxPerDestination: setting.maxPerDestination ?? .max, fleetSize: setting.fleetSize, budget: budget,
+            random: SplitMix64(seed: seed))
         self.budget = budget?.budget
         levels = [
             Level(isSatisfied: false, isKnown: false), Level(isSatisfied: false), Level(isSatisfied: true, epoch: 1),

@@ -1,1 +1,0 @@
-../../../Tests/SiteHerd/HerdQueue.swift
