@@ -148,12 +148,12 @@ struct PostgreSQLClientTests {
         try await expectDenied(
             "reachable_pusher", "SELECT * FROM reachable_find(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1)")
         // All of a worker's calls, as a user who is nothing else.
-        try await JobStoreConformance {
+        try await JobStoreConformance.check {
             let bench = try await PostgreSQLStoreBench()
             try await bench.installRoles()
-            let store = try await bench.store(as: "reachable_worker")
-            return .init(store, peer: try await bench.store(as: "reachable_worker"), passTime: { try await bench.pass($0) })
-        }.check()
+            func store() async throws -> PostgreSQLStore { try await bench.store(as: "reachable_worker") }
+            return try await .init(store: store(), peer: store(), passTime: { try await bench.pass($0) })
+        }
     }
 
     @Test func workersNameTheirHostsAndProcesses() async throws {

@@ -8,16 +8,16 @@ import Testing
 @Suite(.enabled(if: hasPostgreSQL, "run them with Scripts/postgresql"), .timeLimit(.minutes(20)))
 struct PostgreSQLConformanceTests {
     @Test func theStoreMeetsTheRequirements() async throws {
-        try await JobStoreConformance {
+        try await JobStoreConformance.check {
             let bench = try await PostgreSQLStoreBench()
             return .init(
-                bench.store, peer: bench.peer(), passTime: { try await bench.pass($0) },
+                store: bench.store, peer: bench.peer(), passTime: { try await bench.pass($0) },
                 // A worker of the same machine looks for processes that have ended.
                 crash: { worker in
                     try await bench.endProcess(of: worker)
                     _ = try await bench.peer().register(queue: "another", node: "node")
                 })
-        }.check()
+        }
     }
 
     @Test func answersAreThoseOfOracle() async throws {

@@ -66,9 +66,9 @@ import Testing
             let log = Log()
             let isBroken = Mutex(true)
             var failing = WarpedStore(world.store)
-            failing.replace { (end: ([AttemptResult], WorkerID)) -> [FinishOutcome] in
+            failing.onFinish = { results, worker in
                 if isBroken.withLock(\.self) { throw JobStoreError(.diskFull, "no space is left", next: "free some space") }
-                return try await world.store.finish(end.0, by: end.1)
+                return try await world.store.finish(results, by: worker)
             }
             let queue = world.queue(log, on: failing)
             let events = queue.events
@@ -280,7 +280,7 @@ import Testing
     @Test(arguments: [true, false]) func requestedCancellationIsToldOnce(endsItself: Bool) async throws {
         try await TestWorld.gated { world in
             var silent = WarpedStore(world.store)
-            silent.change { (stream: inout AsyncStream<Void>) in stream = AsyncStream { _ in } }
+            silent.onChanges = { AsyncStream { _ in } }
             let queue = world.queue(on: silent) { world, _, _ in
                 try await world.clock.sleep(for: .seconds(endsItself ? 5 : 1_000_000))
                 throw Trouble()
@@ -308,7 +308,9 @@ import Testing
     @Test func aRefusedSuccessIsNotPublishedAsOne() async throws {
         try await TestWorld.gated { world in
             var refusing = WarpedStore(world.store)
-            refusing.change { (outcome: inout FinishOutcome) in outcome = .refused }
+            refusing.onFinish = { results, worker in
+                try await world.store.finish(results, by: worker).map { _ in .refused }
+            }
             let queue = world.queue(on: refusing)
             let events = queue.events
             try await world.running(queue) {
@@ -336,10 +338,7 @@ import Testing
         try await TestWorld.gated { world in
             let named = Mutex(0)
             var counting = WarpedStore(world.store)
-            counting.change { (request: inout ClaimRequest) in
-                let count = request.lanes.count
-                named.withLock { $0 = count }
-            }
+            counting.onClaim = { request in named.withLock { $0 = request.lanes.count } }
             var configuration = JobQueue.Configuration()
             configuration.retention = Retention(succeeded: .seconds(60), failed: .seconds(60))
             let queue = JobQueue(counting, bus: world.bus, configuration: configuration)

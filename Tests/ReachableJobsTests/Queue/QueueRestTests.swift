@@ -227,8 +227,7 @@ import Testing
         let calls = Mutex(0)
         let count: @Sendable (MemoryStore) -> any JobStore = { store in
             var warped = WarpedStore(store)
-            warped.change { (_: inout ClaimRequest) in calls.withLock { $0 += 1 } }
-            warped.change { (_: inout JobFilter) in calls.withLock { $0 += 1 } }
+            warped.onReturn = { method in if ["claim(_:)", "find(_:)"].contains(method) { calls.withLock { $0 += 1 } } }
             return warped
         }
         try await inWorld(wrap: count) { world, queue in

@@ -43,6 +43,11 @@ extension JobStore {
     }
 }
 
+extension Claims {
+    /// The names of the claimed jobs.
+    var names: [String] { jobs.map(\.job.name) }
+}
+
 extension NewJob {
     /// A job whose payload is its name.
     static func named(_ name: String, _ change: (inout NewJob) -> Void = { _ in }) -> NewJob {

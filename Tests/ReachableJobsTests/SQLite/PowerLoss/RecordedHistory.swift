@@ -174,10 +174,10 @@ private final class Recorder: Sendable {
 
     var subject: StoreHistory.Subject {
         var noted = WarpedStore(self.store)
-        noted.replace { (push: ([NewJob], Int?)) in try await self.push(push.0, limit: push.1) }
-        noted.replace { (end: ([AttemptResult], WorkerID)) -> [FinishOutcome] in
-            self.state.withLock { $0.givesBack = end.0.allSatisfy { $0.outcome == .givenBack } }
-            return try await self.store.finish(end.0, by: end.1)
+        noted.onPush = { try await self.push($0, limit: $1) }
+        noted.onFinish = { results, worker in
+            self.state.withLock { $0.givesBack = results.allSatisfy { $0.outcome == .givenBack } }
+            return try await self.store.finish(results, by: worker)
         }
         noted.onReturn = { if !Self.reading.contains($0) { try await self.note($0) } }
         let store = noted

@@ -1,6 +1,7 @@
-internal import FoundationEssentials
-internal import ReachableJobs
-internal import ReachableRetry
+import FoundationEssentials
+import ReachableJobs
+import ReachableRetry
+import Testing
 
 /// The requirements of ``JobStore/explain(_:)``.
 extension StoreSession {
@@ -17,19 +18,17 @@ extension StoreSession {
         let done = try await push("done").id
         try await finish(try await claimOne(worker), by: worker, .succeeded)
         let answers = try await store.explain([done, DurableJobID(), waiting, failing, waiting])
-        try expect(
-            answers.map { $0?.job.id }, is: [done, nil, waiting, failing, waiting],
-            "the identities for a done, an unknown, a waiting, a failing, and the waiting job again")
+        #expect(answers.map { $0?.job.id } == [done, nil, waiting, failing, waiting])
         for answer in answers.compactMap(\.self) {
             var wanted = try await found(answer.id)
             wanted.payload = Data()
-            try expect(answer.job, is: wanted, "the job with an empty payload")
+            #expect(answer.job == wanted)
         }
-        try expect(try await store.explain([]), is: [], "the answers for no jobs")
+        #expect(try await store.explain([]) == [])
         let times = Set(answers.compactMap { $0?.now })
-        try expect(times.count, is: 1, "the number of times that one answer names")
+        #expect(times.count == 1)
         let now = try await claim(worker, 0).now
-        try expect(times.allSatisfy { $0 <= now }, "the time \(times) is later than that of a claim after it: \(now)")
+        #expect(times.allSatisfy { $0 <= now })
     }
 
     /// `explain` names the first job that a blocked one waits for, of each key, with its state.
@@ -39,11 +38,8 @@ extension StoreSession {
         let next = try await push("next") { ($0.serialKey, $0.unique) = ("s", .append("u")) }.id
         let last = try await push("last") { ($0.serialKey, $0.unique) = ("s", .append("v")) }.id
         try await push("other queue") { ($0.serialKey, $0.queue) = ("s", "other") }
-        func expectBlockers(_ wanted: [[JobExplanation.Blocker]], _ when: String) async throws {
-            let found = try await store.explain([head, next, last]).map {
-                $0?.blockers.sorted { $0.key.rawValue < $1.key.rawValue }
-            }
-            try expect(found, is: wanted, "`blockers` of three jobs with a serial key, two with a unique one, \(when)")
+        func blockers() async throws -> [[JobExplanation.Blocker]?] {
+            try await store.explain([head, next, last]).map { $0?.blockers.sorted { $0.key.rawValue < $1.key.rawValue } }
         }
         func blocker(_ id: DurableJobID, _ state: DurableJob.State, _ key: JobExplanation.Blocker.Key) -> JobExplanation.Blocker {
             JobExplanation.Blocker(id: id, state: state, key: key)
@@ -51,20 +47,18 @@ extension StoreSession {
         func both(_ id: DurableJobID, _ state: DurableJob.State) -> [JobExplanation.Blocker] {
             [blocker(id, state, .serial), blocker(id, state, .unique)]
         }
-        try await expectBlockers([[], both(head, .available), [blocker(head, .available, .serial)]], "while all wait")
+        #expect(try await blockers() == [[], both(head, .available), [blocker(head, .available, .serial)]])
         let claimed = try await claimOne(worker)
-        try await expectBlockers([[], both(head, .running), [blocker(head, .running, .serial)]], "while the first runs")
+        #expect(try await blockers() == [[], both(head, .running), [blocker(head, .running, .serial)]])
         try await finish(claimed, by: worker, .failed(reason: "attempts"))
         let failed = [blocker(head, .failed, .serial)]
-        try await expectBlockers([[], failed, failed], "after the first has failed")
-        _ = try await cancel(head)
-        try await expectBlockers([[], [], [blocker(next, .available, .serial)]], "after the first was cancelled")
+        #expect(try await blockers() == [[], failed, failed])
+        try await cancel(head)
+        #expect(try await blockers() == [[], [], [blocker(next, .available, .serial)]])
         let (early, late) = (try await push("early") { $0.serialKey = "t" }.id, try await push("late") { $0.serialKey = "t" }.id)
-        _ = try await cancel(early)
+        try await cancel(early)
         _ = try await claim(worker)
-        _ = try await retry(early)
-        try expect(
-            try await store.explain([early]).map { $0?.blockers }, is: [[blocker(late, .running, .serial)]],
-            "`blockers` of a job that was retried while a later one runs")
+        try await retry(early)
+        #expect(try await store.explain([early]).map { $0?.blockers } == [[blocker(late, .running, .serial)]])
     }
 }
