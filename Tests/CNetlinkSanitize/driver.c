@@ -1,5 +1,5 @@
 // Exercises every function of CNetlink, for a sanitizer or valgrind to watch. Arguments: recorded .nl files, whose records
-// are 8 bytes of time, 4 bytes of length (little-endian), and the datagram. Run by Scripts/sanitize-c.
+// are 8 bytes of time, 4 bytes of length (little-endian), and the datagram. Run by Scripts/checks/sanitize-c.
 #include "cnetlink.h"
 
 #include <errno.h>
