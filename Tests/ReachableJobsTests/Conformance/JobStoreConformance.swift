@@ -30,11 +30,10 @@ enum JobStoreConformance {
 
 extension StoreSession {
     fileprivate static let checks: KeyValuePairs<String, @Sendable (StoreSession) -> @Sendable () async throws -> Void> = [
-        "receipts": checkReceipts, "properties": checkProperties, "atomicPush": checkAtomicPush,
-        "queueLimit": checkQueueLimit, "repeatedPush": checkRepeatedPush, "order": checkOrder, "lanes": checkLanes,
-        "closedLanes": checkClosedLanes, "limits": checkLimits, "exclusiveClaims": checkExclusiveClaims, "ageing": checkAgeing,
-        "pausing": checkPausing, "notBefore": checkNotBefore, "softDelays": checkSoftDelays, "edges": checkEdges,
-        "nodes": checkNodes, "hardDelays": checkHardDelays, "destinationHolds": checkDestinationHolds,
+        "receipts": checkReceipts, "properties": checkProperties, "atomicPush": checkAtomicPush, "queueLimit": checkQueueLimit,
+        "repeatedPush": checkRepeatedPush, "order": checkOrder, "lanes": checkLanes, "closedLanes": checkClosedLanes,
+        "limits": checkLimits, "exclusiveClaims": checkExclusiveClaims, "ageing": checkAgeing, "pausing": checkPausing,
+        "delays": checkDelays, "edges": checkEdges, "nodes": checkNodes, "destinationHolds": checkDestinationHolds,
         "endedBackoff": checkEndedBackoff, "deadlines": checkDeadlines, "serialOrder": checkSerialOrder,
         "serialFailures": checkSerialFailures, "serialCancellation": checkSerialCancellation, "serialRetries": checkSerialRetries,
         "uniqueKeep": checkUniqueKeep, "uniqueReplace": checkUniqueReplace, "uniqueSuccessors": checkUniqueSuccessors,

@@ -3,42 +3,35 @@ import Testing
 
 /// The requirements of time.
 extension StoreSession {
-    /// A job with a delay is not claimed before its time; `nextDue` names that time.
-    func checkNotBefore() async throws {
+    /// A delay of the push, a backoff and a server's order hold a job back until their end, which `nextDue` names; an edge ends none
+    /// of them.
+    func checkDelays() async throws {
         let worker = try await register()
-        let delayed = try await push("delayed") { $0.delay = .seconds(60) }
-        try await push("later") { $0.delay = .seconds(90) }
+        let (soft, hard) = (try await push("soft").id, try await push("hard").id)
+        let outcomes = [
+            AttemptResult.Outcome.again(soft: .seconds(120), isNetwork: false, hard: nil),
+            .again(soft: .seconds(10), isNetwork: true, hard: .seconds(180)),
+        ]
+        for (job, outcome) in zip(try await claim(worker).jobs, outcomes) { try await finish(job, by: worker, outcome) }
+        let delayed = try await push("delayed") { $0.delay = .seconds(60) }.id
+        try await push("free")
         let claims = try await claim(worker)
-        #expect(claims.names == [])
-        #expect(try await claims.nextDue == found(delayed.id).notBefore)
-        try await pass(.seconds(55), worker)
-        #expect(try await names(worker) == [])
-        try await pass(.seconds(6), worker)
-        #expect(try await names(worker) == ["delayed"])
-        try await pass(.seconds(30), worker)
-        let last = try await claim(worker)
-        #expect(last.names == ["later"])
-        #expect(last.nextDue == nil)
-    }
-
-    /// A backoff holds a job back for its duration; `nextDue` names its end.
-    func checkSoftDelays() async throws {
-        let worker = try await register()
-        let id = try await push("a").id
-        try await push("b")
-        let first = try #require(try await claim(worker, 1).jobs.first)
-        try await finish(first, by: worker, .again(soft: .seconds(60), isNetwork: false, hard: nil))
-        let delay = try await found(id).softDelay
-        #expect(delay.map { $0.since.duration(to: $0.until) } == .seconds(60))
-        #expect(delay?.isNetwork == false)
-        let claims = try await claim(worker)
-        #expect(claims.names == ["b"])
-        #expect(claims.nextDue == delay?.until)
-        try await pass(.seconds(55), worker)
-        #expect(try await names(worker) == [])
-        try await pass(.seconds(6), worker)
-        try await finish(try await claimOne(worker), by: worker, .again(soft: .zero, isNetwork: false, hard: nil))
-        #expect(try await names(worker) == ["a"])
+        #expect(claims.names == ["free"])
+        #expect(try await claims.nextDue == found(delayed).notBefore)
+        let backoff = try #require(try await found(soft).softDelay)
+        #expect(backoff.since.duration(to: backoff.until) == .seconds(120) && !backoff.isNetwork)
+        let ends: [(String, next: StoreInstant?)] = [
+            ("delayed", backoff.until), ("soft", try await found(hard).hardUntil), ("hard", nil),
+        ]
+        for (name, next) in ends {
+            try await pass(.seconds(55), worker)
+            #expect(try await names(worker, edge: store.nodeTime) == [])
+            try await pass(.seconds(6), worker)
+            let claims = try await claim(worker, edge: store.nodeTime)
+            #expect(claims.names == [name] && claims.nextDue == next)
+        }
+        try await finish(try #require(claims.jobs.first), by: worker, .again(soft: .zero, isNetwork: false, hard: nil))
+        #expect(try await names(worker) == ["free"])
     }
 
     /// An edge ends the backoff of its node's earlier network failures in the lanes that name it, and no other delay.
@@ -94,22 +87,6 @@ extension StoreSession {
         try await reboot()
         let restarted = try await register(node: "first")
         #expect(try await names(restarted) == ["a"])
-    }
-
-    /// A delay that a server ordered holds a job back, also after a reconnect.
-    func checkHardDelays() async throws {
-        let worker = try await register()
-        let id = try await push("a").id
-        try await push("b")
-        for job in try await claim(worker).jobs {
-            try await finish(job, by: worker, .again(soft: .seconds(10), isNetwork: job.job.name == "a", hard: .seconds(60)))
-        }
-        try await pass(.seconds(30), worker)
-        let claims = try await claim(worker, edge: store.nodeTime)
-        #expect(claims.names == [])
-        #expect(try await claims.nextDue == found(id).hardUntil)
-        try await pass(.seconds(31), worker)
-        #expect(try await names(worker) == ["a", "b"])
     }
 
     /// A result can hold all jobs of the queue with the same scope and destination; a shorter order does not end a longer one.

@@ -4,7 +4,7 @@ import ReachableRetry
 
 /// The steps of explorations, and of the end of histories.
 extension QueueWorld {
-    enum Step: CustomStringConvertible {
+    enum Step {
         case endBatch(Int)
         case failBatch(Int, after: Int)
         /// Takes the task of a claim one stage further.
@@ -22,26 +22,6 @@ extension QueueWorld {
         case wait(Int64)
         case suspend(Int64)
         case stepClock(Int64)
-
-        var description: String {
-            switch self {
-            case .endBatch(let number): "worker \(number) ends its batch"
-            case .failBatch(let number, let parts): "the batch of worker \(number) fails after \(parts) parts"
-            case .advance(let number, let job, let claim, let succeeds):
-                "job \(job) \(succeeds ? "goes on" : "fails") at worker \(number) (claim \(claim))"
-            case .setOpen(let number, let isOpen): "worker \(number) \(isOpen ? "has" : "loses") its network"
-            case .setStopped(let number, let isStopped): "worker \(number) \(isStopped ? "is stopped" : "continues")"
-            case .crash(let number): "worker \(number) crashes"
-            case .restart(let number): "worker \(number) starts again"
-            case .reboot: "the machine reboots"
-            case .cancel(let job): "job \(job) is cancelled"
-            case .shutDown(let number, let drain): "worker \(number) shuts down within \(drain) s"
-            case .pass: "time passes to the next event"
-            case .wait(let seconds): "\(seconds) s pass"
-            case .suspend(let seconds): "the machine is suspended for \(seconds) s"
-            case .stepClock(let seconds): "the wall clock is set \(seconds) s ahead"
-            }
-        }
     }
 
     mutating func play(_ step: Step) throws {

@@ -12,8 +12,8 @@ import Testing
 /// With CI set the tests run without one as well, and fail.
 let hasPostgreSQL = getenv("PGHOST") != nil || getenv("CI") != nil
 
-/// A connection whose notifications and end tests wait for.
-struct PostgreSQLBench {
+/// A connection whose notifications and end tests wait for; it is closed when it is released.
+final class PostgreSQLBench: Sendable {
     let connection: PostgreSQLConnection
     let notifications = Rendezvous(0)
     let ends = Rendezvous(0)
@@ -25,12 +25,19 @@ struct PostgreSQLBench {
             onNotification: { [notifications] in notifications.change { $0 += 1 } }, onEnd: { [ends] _ in ends.change { $0 += 1 } })
     }
 
+    deinit { connection.close() }
+
+    @discardableResult
+    func query(_ sql: String, _ values: [PostgreSQLParameter] = []) async throws -> PostgreSQLResult {
+        try await connection.query(sql, values)
+    }
+
     /// The number of the server's process.
-    func backend() async throws -> Int64 { try #require(try await connection.query("SELECT pg_backend_pid()").int(0, 0)) }
+    func backend() async throws -> Int64 { try #require(try await query("SELECT pg_backend_pid()").int(0, 0)) }
 
     /// Returns as soon as the server's process waits for a lock.
     func waitUntilBlocked(_ backend: Int64) async throws {
-        _ = try await connection.query(
+        try await query(
             """
             DO $$ BEGIN
                 WHILE NOT EXISTS (SELECT FROM pg_locks WHERE pid = \(backend) AND NOT granted) LOOP

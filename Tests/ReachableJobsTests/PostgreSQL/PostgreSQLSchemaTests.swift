@@ -168,7 +168,7 @@ struct PostgreSQLSchemaTests {
         // On a busy machine that takes longer than a call waits.
         while (try? await store.count(queue: "q")) == nil {}
         let owner = try await PostgreSQLBench("dbname=\(name)")
-        _ = try await owner.connection.query("CREATE PUBLICATION everything FOR ALL TABLES")
+        try await owner.query("CREATE PUBLICATION everything FOR ALL TABLES")
         var job = NewJob(queue: "q", kind: "kind", payload: Data())
         (job.unique, job.serialKey) = (.replace("u"), "s")
         for _ in 0..<2 {

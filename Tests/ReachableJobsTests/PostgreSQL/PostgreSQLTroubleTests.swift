@@ -15,23 +15,19 @@ struct PostgreSQLTroubleTests {
     ) async throws -> (waiter: PostgreSQLBench, holder: PostgreSQLBench, backend: Int64, task: Task<PostgreSQLFailure?, Never>) {
         let (waiter, holder) = (try await PostgreSQLBench(timeLimit: timeLimit), try await PostgreSQLBench())
         let backend = try await waiter.backend()
-        _ = try await holder.connection.query("SELECT pg_advisory_lock(1)")
-        let task = Task {
-            await postgreSQLFailure {
-                try await waiter.connection.query("SELECT pg_advisory_lock(1)")
-            }
-        }
+        try await holder.query("SELECT pg_advisory_lock(1)")
+        let task = Task { await postgreSQLFailure { try await waiter.query("SELECT pg_advisory_lock(1)") } }
         try await holder.waitUntilBlocked(backend)
         return (waiter, holder, backend, task)
     }
 
     @Test func aTerminatedSessionIsLost() async throws {
         let (waiter, holder, backend, task) = try await blocked()
-        _ = try await holder.connection.query("SELECT pg_terminate_backend($1::int)", [.value(backend)])
+        try await holder.query("SELECT pg_terminate_backend($1::int)", [.value(backend)])
         let failure = await task.value
         #expect(failure?.kind == .lost(wasSent: true) && failure?.sqlstate == "57P01")
         try await waiter.ends.wait { $0 == 1 }
-        let later = await postgreSQLFailure { try await waiter.connection.query("SELECT 1") }
+        let later = await postgreSQLFailure { try await waiter.query("SELECT 1") }
         #expect(later?.kind == .lost(wasSent: false))
         waiter.connection.close()
         #expect(waiter.ends.value == 1)
@@ -40,9 +36,9 @@ struct PostgreSQLTroubleTests {
 
     @Test func aSessionTerminatedWhileIdleIsLost() async throws {
         let (idle, other) = (try await PostgreSQLBench(), try await PostgreSQLBench())
-        _ = try await other.connection.query("SELECT pg_terminate_backend($1::int)", [.value(idle.backend())])
+        try await other.query("SELECT pg_terminate_backend($1::int)", [.value(idle.backend())])
         try await idle.ends.wait { $0 == 1 }
-        let failure = await postgreSQLFailure { try await idle.connection.query("SELECT 1") }
+        let failure = await postgreSQLFailure { try await idle.query("SELECT 1") }
         #expect(failure?.kind == .lost(wasSent: false) && failure?.storeError(for: "here").code == .unavailable)
         try await other.close()
     }
@@ -61,7 +57,7 @@ struct PostgreSQLTroubleTests {
         let frozen = try await PostgreSQLBench("application_name='\(name)'", timeLimit: .milliseconds(300))
         // Its own first answer may take longer than that.
         let other = try await PostgreSQLBench()
-        let found = try await other.connection.query(
+        let found = try await other.query(
             "SELECT pid FROM pg_stat_activity WHERE application_name = $1", [.value(name)])
         try await other.close()
         let backend = pid_t(try #require(found.int(0, 0)))
@@ -69,7 +65,7 @@ struct PostgreSQLTroubleTests {
         guard kill(backend, SIGSTOP) == 0 else { return }
         defer { kill(backend, SIGCONT) }
         let began = ContinuousClock.now
-        let failure = await postgreSQLFailure { try await frozen.connection.query("SELECT 1") }
+        let failure = await postgreSQLFailure { try await frozen.query("SELECT 1") }
         #expect(failure?.kind == .lost(wasSent: true))
         #expect(ContinuousClock.now - began >= .milliseconds(300))
         try await frozen.ends.wait { $0 == 1 }

@@ -109,6 +109,15 @@ extension RetryPolicy {
         .classify { $0 is Busy ? .overload(retryAfter: .seconds(30)) : $0 is Lost ? .network : nil }
 }
 
+extension AsyncStream<JobQueueEvent> {
+    /// Waits for the end of the queue; returns texts of its events.
+    func texts(_ text: (JobQueueEvent.Kind) -> String?) async -> [String] {
+        var texts: [String] = []
+        for await event in self { if let text = text(event.kind) { texts.append(text) } }
+        return texts
+    }
+}
+
 extension JobQueue {
     /// The states of all jobs.
     var states: [DurableJob.State] { get async throws { try await jobs().map(\.state) } }

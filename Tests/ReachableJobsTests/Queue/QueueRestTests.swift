@@ -9,32 +9,23 @@ import Testing
 /// A queue that runs until nothing is left.
 @Suite(.timeLimit(.minutes(10))) struct QueueRestTests {
     /// A run, and its end as text.
-    private final class Run: Sendable {
-        private final class Box: Sendable {
-            let rest = Mutex<QueueRest?>(nil)
-        }
-
+    private struct Run {
         let task: Task<QueueRest, Never>
-        private let box: Box
+        private let ends = Log()
+        var state: String { ends.all.first ?? "running" }
 
         init(_ world: TestWorld, _ queue: JobQueue) {
-            let box = Box()
-            self.box = box
-            task = world.start {
+            task = world.start { [ends] in
                 let rest = await queue.runUntilEmpty()
-                box.rest.withLock { $0 = rest }
+                ends.note(Self.text(rest))
                 return rest
             }
         }
 
-        var state: String {
-            switch box.rest.withLock({ $0 }) {
-            case nil: "running"
-            case .empty: "empty"
-            case .stopped: "stopped"
-            case .blocked(let jobs, let count):
-                "\(count) blocked: " + jobs.map { $0.reasons.map(\.kind.rawValue).joined(separator: " ") }.joined(separator: ", ")
-            }
+        private static func text(_ rest: QueueRest) -> String {
+            guard case .blocked(let jobs, let count) = rest else { return "\(rest)" }
+            let reasons = jobs.map { $0.reasons.map(\.kind.rawValue).joined(separator: " ") }
+            return "\(count) blocked: \(reasons.joined(separator: ", "))"
         }
     }
 

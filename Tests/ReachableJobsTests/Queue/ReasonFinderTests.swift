@@ -34,13 +34,6 @@ import Testing
         ReasonFinder(explanation, seenBy: outlook, on: node).reasons.map { "\($0.kind.rawValue): \($0.words)" }
     }
 
-    private static func limit(_ limit: Int, held: [String: Int]) -> (inout WorkerOutlook) -> Void {
-        { outlook in
-            outlook.kinds["send"]?.limit = limit
-            outlook.held = held
-        }
-    }
-
     private func at(_ seconds: Int64) -> StoreInstant { StoreInstant(nanoseconds: seconds * 1_000_000_000) }
 
     private func delay(_ seconds: Int64, since: Int64 = 99, isNetwork: Bool) -> DurableJob.SoftDelay {
@@ -68,154 +61,145 @@ import Testing
 
     // MARK: - What a store alone knows
 
-    @Test func storeAloneKnowsItsReasons() {
-        func blocker(_ state: DurableJob.State, _ key: JobExplanation.Blocker.Key = .serial) -> JobExplanation.Blocker {
-            JobExplanation.Blocker(id: Self.other, state: state, key: key)
+    private static let nothing = "otherWorker: waits for a worker of another process"
+    private static let behind = "blocked: waits for job 00000000000000000000000000000001 with its serial key"
+
+    private func blocker(_ state: DurableJob.State, _ key: JobExplanation.Blocker.Key = .serial) -> JobExplanation.Blocker {
+        JobExplanation.Blocker(id: Self.other, state: state, key: key)
+    }
+
+    /// Expects reasons that a store alone knows.
+    private func storeSays(
+        _ wanted: [String], sourceLocation: SourceLocation = #_sourceLocation, _ change: (inout JobExplanation) -> Void
+    ) {
+        #expect(reasons(explanation(change)) == wanted, sourceLocation: sourceLocation)
+    }
+
+    @Test func blockersAndPausesAreNamed() {
+        storeSays([Self.nothing]) { _ in }
+        storeSays(["paused: the queue is paused until it is resumed"]) { $0.isPaused = true }
+        storeSays(["worker: waits for a worker: none runs"]) { $0.workers = 0 }
+        storeSays([Self.behind]) { $0.blockers = [blocker(.available)] }
+        storeSays(["blocked: waits for job 00000000000000000000000000000001 with its unique key, which runs"]) {
+            $0.blockers = [blocker(.running, .unique)]
         }
-        let behind = "blocked: waits for job 00000000000000000000000000000001 with its serial key"
-        let nothing = "otherWorker: waits for a worker of another process"
-        let cases: [(String, (inout JobExplanation) -> Void, [String])] = [
-            ("nothing", { _ in }, [nothing]),
-            ("paused", { $0.isPaused = true }, ["paused: the queue is paused until it is resumed"]),
-            ("no worker", { $0.workers = 0 }, ["worker: waits for a worker: none runs"]),
-            ("blocked", { $0.blockers = [blocker(.available)] }, [behind]),
-            (
-                "blocked by a running job", { $0.blockers = [blocker(.running, .unique)] },
-                ["blocked: waits for job 00000000000000000000000000000001 with its unique key, which runs"]
-            ),
-            (
-                "blocked by a failed job", { $0.blockers = [blocker(.failed)] },
-                [behind + ", which failed for good: retry or cancel that one"]
-            ),
-            ("not due", { $0.job.notBefore = self.at(160) }, ["notDue: is due in 60 s"]),
-            ("due", { $0.job.notBefore = self.at(100) }, [nothing]),
-            ("server's delay", { $0.job.hardUntil = self.at(130) }, ["serverDelay: the server ordered a delay of 30 s"]),
-            ("hold", { $0.holdUntil = self.at(130) }, ["serverDelay: waits 30 s: api.example.org ordered a delay"]),
-            (
-                "network failure", { ($0.job.softDelay, $0.job.lastError) = (self.delay(105, isNetwork: true), "no route") },
-                ["backingOff: backs off for 5 s after a network failure"]
-            ),
-            (
-                "failure", { ($0.job.softDelay, $0.job.lastError) = (self.delay(105, isNetwork: false), "on fire") },
-                ["backingOff: backs off for 5 s after the error on fire"]
-            ),
-            (
-                "failure without an error", { $0.job.softDelay = self.delay(105, isNetwork: false) },
-                ["backingOff: backs off for 5 s"]
-            ),
-            ("past failure", { $0.job.softDelay = self.delay(100, isNetwork: false) }, [nothing]),
-            (
-                "claimed", { ($0.job.state, $0.worker) = (.running, WorkerID(rawValue: 7)) },
-                ["claimed: waits at a worker of another process, which has claimed it"]
-            ),
-            ("running", { ($0.job.state, $0.worker, $0.isStarted) = (.running, WorkerID(rawValue: 7), true) }, []),
-            ("succeeded", { $0.job.state = .succeeded }, []),
-            ("failed while paused", { ($0.job.state, $0.isPaused) = (.failed, true) }, []),
-            (
-                "all",
-                { explanation in
-                    (explanation.isPaused, explanation.workers, explanation.blockers) = (true, 0, [blocker(.available)])
-                    (explanation.job.notBefore, explanation.job.hardUntil) = (self.at(101), self.at(102))
-                    (explanation.job.softDelay, explanation.holdUntil) = (self.delay(103, isNetwork: true), self.at(104))
-                },
-                [
-                    "paused: the queue is paused until it is resumed", "worker: waits for a worker: none runs", behind,
-                    "notDue: is due in 1 s", "backingOff: backs off for 3 s after a network failure",
-                    "serverDelay: the server ordered a delay of 2 s", "serverDelay: waits 4 s: api.example.org ordered a delay",
-                ]
-            ),
+        storeSays([Self.behind + ", which failed for good: retry or cancel that one"]) { $0.blockers = [blocker(.failed)] }
+    }
+
+    @Test func delaysAreNamed() {
+        storeSays(["notDue: is due in 60 s"]) { $0.job.notBefore = at(160) }
+        storeSays([Self.nothing]) { $0.job.notBefore = at(100) }
+        storeSays(["serverDelay: the server ordered a delay of 30 s"]) { $0.job.hardUntil = at(130) }
+        storeSays(["serverDelay: waits 30 s: api.example.org ordered a delay"]) { $0.holdUntil = at(130) }
+        storeSays(["backingOff: backs off for 5 s after a network failure"]) {
+            ($0.job.softDelay, $0.job.lastError) = (delay(105, isNetwork: true), "no route")
+        }
+        storeSays(["backingOff: backs off for 5 s after the error on fire"]) {
+            ($0.job.softDelay, $0.job.lastError) = (delay(105, isNetwork: false), "on fire")
+        }
+        storeSays(["backingOff: backs off for 5 s"]) { $0.job.softDelay = delay(105, isNetwork: false) }
+        storeSays([Self.nothing]) { $0.job.softDelay = delay(100, isNetwork: false) }
+    }
+
+    @Test func claimsAndEndsAreNoReasons() {
+        storeSays(["claimed: waits at a worker of another process, which has claimed it"]) {
+            ($0.job.state, $0.worker) = (.running, WorkerID(rawValue: 7))
+        }
+        storeSays([]) { ($0.job.state, $0.worker, $0.isStarted) = (.running, WorkerID(rawValue: 7), true) }
+        storeSays([]) { $0.job.state = .succeeded }
+        storeSays([]) { ($0.job.state, $0.isPaused) = (.failed, true) }
+    }
+
+    @Test func allReasonsComeInOrder() {
+        let wanted = [
+            "paused: the queue is paused until it is resumed", "worker: waits for a worker: none runs", Self.behind,
+            "notDue: is due in 1 s", "backingOff: backs off for 3 s after a network failure",
+            "serverDelay: the server ordered a delay of 2 s", "serverDelay: waits 4 s: api.example.org ordered a delay",
         ]
-        for (name, change, wanted) in cases { #expect(reasons(explanation(change)) == wanted, "\(name)") }
+        storeSays(wanted) { explanation in
+            (explanation.isPaused, explanation.workers, explanation.blockers) = (true, 0, [blocker(.available)])
+            (explanation.job.notBefore, explanation.job.hardUntil) = (at(101), at(102))
+            (explanation.job.softDelay, explanation.holdUntil) = (delay(103, isNetwork: true), at(104))
+        }
     }
 
     // MARK: - What a worker knows
 
-    @Test func workerKnowsMore() {
+    private static let turn = "queued: waits for its turn"
+
+    /// Expects reasons that a worker knows.
+    private func workerSays(
+        _ wanted: [String], of change: (inout JobExplanation) -> Void = { _ in },
+        sourceLocation: SourceLocation = #_sourceLocation, seenBy changeOutlook: (inout WorkerOutlook) -> Void
+    ) {
+        #expect(reasons(explanation(change), seenBy: outlook(changeOutlook)) == wanted, sourceLocation: sourceLocation)
+    }
+
+    @Test func unregisteredKindsAreNamed() {
+        workerSays(
+            ["unregistered: waits for a worker with the kind 'other': it is not registered here"], of: { $0.job.kind = "other" }
+        ) {
+            _ in
+        }
+        workerSays(
+            ["unregistered: waits for a worker with version 3 of the kind 'send': registered here is 1, 2"],
+            of: { $0.job.version = 3 }
+        ) { _ in }
+        workerSays(["unregistered: waits for a worker that can read its scope 'moon'"], of: { $0.job.scope = "moon" }) { _ in }
+        workerSays(
+            ["undecodable: waits for a worker that can decode version 1 of the kind 'send'"],
+            of: { $0.job.softDelay = delay(160, since: 90, isNetwork: false) }
+        ) { $0.undecodable = [Self.id] }
+        workerSays([Self.turn]) { $0.undecodable = [Self.other] }
+        workerSays([Self.nothing]) { ($0.isEnding, $0.kinds) = (true, [:]) }
+    }
+
+    @Test func conditionsAndLimitsOfAWorkerAreNamed() {
         let network = PendingDurableJob.Reason(.network, "waits for the network: none")
         let login = PendingDurableJob.Reason(.condition, "waits for condition 'login'")
-        let turn = "queued: waits for its turn"
-        let backoff = "backingOff: backs off for 60 s"
-        let cases: [(String, (inout JobExplanation) -> Void, (inout WorkerOutlook) -> Void, [String])] = [
-            ("nothing", { _ in }, { _ in }, [turn]),
-            (
-                "unknown kind", { $0.job.kind = "other" }, { _ in },
-                ["unregistered: waits for a worker with the kind 'other': it is not registered here"]
-            ),
-            (
-                "version", { $0.job.version = 3 }, { _ in },
-                ["unregistered: waits for a worker with version 3 of the kind 'send': registered here is 1, 2"]
-            ),
-            (
-                "scope", { $0.job.scope = "moon" }, { _ in },
-                ["unregistered: waits for a worker that can read its scope 'moon'"]
-            ),
-            (
-                "offline", { _ in }, { $0.unmet[Self.kindScope] = [network, login] },
-                ["network: waits for the network: none", "condition: waits for condition 'login'"]
-            ),
-            ("another scope", { $0.job.scope = "192.0.2.1" }, { $0.unmet[Self.kindScope] = [network] }, [turn]),
-            (
-                "limit", { _ in }, Self.limit(2, held: ["send": 2]),
-                [turn + ": 2 jobs of the kind 'send', as many as may at a time"]
-            ),
-            (
-                "limit of one", { _ in }, Self.limit(1, held: ["send": 1]),
-                [turn + ": 1 job of the kind 'send', as many as may at a time"]
-            ),
-            ("room", { _ in }, Self.limit(2, held: ["send": 1, "other": 9]), [turn]),
-            (
-                "behind", { _ in }, { $0.alone = Self.other },
-                [turn + ": job 00000000000000000000000000000001 has to run alone"]
-            ),
-            ("full", { _ in }, { $0.isFull = true }, [turn + ": the worker has claimed as many jobs as it may"]),
-            (
-                "full and offline", { _ in }, { ($0.isFull, $0.unmet[Self.kindScope]) = (true, [login]) },
-                ["condition: waits for condition 'login'"]
-            ),
-            (
-                "ending", { _ in }, { ($0.isEnding, $0.kinds) = (true, [:]) },
-                ["otherWorker: waits for a worker of another process"]
-            ),
-            (
-                "undecodable", { $0.job.softDelay = self.delay(160, since: 90, isNetwork: false) }, { $0.undecodable = [Self.id] },
-                ["undecodable: waits for a worker that can decode version 1 of the kind 'send'"]
-            ),
-            ("another one undecodable", { _ in }, { $0.undecodable = [Self.other] }, [turn]),
-            (
-                "failure before a reconnect", { self.fail(&$0.job, at: 90) },
-                { $0.edges[Self.kindScope] = self.at(95).nanoseconds }, [turn]
-            ),
-            ("failure before the worker began", { self.fail(&$0.job, at: 90) }, { $0.began = self.at(95).nanoseconds }, [turn]),
-            (
-                "failure after a reconnect", { self.fail(&$0.job, at: 95) }, { $0.edges[Self.kindScope] = self.at(95).nanoseconds },
-                [backoff + " after a network failure"]
-            ),
-            (
-                "server's failure before a reconnect", { $0.job.softDelay = self.delay(160, since: 90, isNetwork: false) },
-                { $0.edges[Self.kindScope] = self.at(95).nanoseconds }, [backoff]
-            ),
-            (
-                "claimed elsewhere", { ($0.job.state, $0.worker) = (.running, WorkerID(rawValue: 2)) }, { _ in },
-                ["claimed: waits at a worker of another process, which has claimed it"]
-            ),
-            ("claimed here", { ($0.job.state, $0.worker) = (.running, WorkerID(rawValue: 1)) }, { _ in }, [turn]),
-            (
-                "lonely", { ($0.job.state, $0.worker, $0.job.counters.crashes) = (.running, WorkerID(rawValue: 1), 3) },
-                { $0.lonely = [Self.id] },
-                ["queued: waits until it can run alone: 3 of its attempts ended with their process"]
-            ),
-            (
-                "on the bus", { ($0.job.state, $0.worker) = (.running, WorkerID(rawValue: 1)) },
-                { $0.onBus = [Self.id: self.onBus(.backingOff)] }, ["bus: \(onBus(.backingOff).reason)"]
-            ),
-            (
-                "running on the bus", { ($0.job.state, $0.worker) = (.running, WorkerID(rawValue: 1)) },
-                { $0.onBus = [Self.id: self.onBus(.running)] }, []
-            ),
-        ]
-        for (name, change, changeOutlook, wanted) in cases {
-            #expect(reasons(explanation(change), seenBy: outlook(changeOutlook)) == wanted, "\(name)")
+        workerSays([Self.turn]) { _ in }
+        workerSays(["network: waits for the network: none", "condition: waits for condition 'login'"]) {
+            $0.unmet[Self.kindScope] = [network, login]
         }
+        workerSays([Self.turn], of: { $0.job.scope = "192.0.2.1" }) { $0.unmet[Self.kindScope] = [network] }
+        func limit(_ limit: Int, held: [String: Int]) -> (inout WorkerOutlook) -> Void {
+            { outlook in
+                outlook.kinds["send"]?.limit = limit
+                outlook.held = held
+            }
+        }
+        workerSays([Self.turn + ": 2 jobs of the kind 'send', as many as may at a time"], seenBy: limit(2, held: ["send": 2]))
+        workerSays([Self.turn + ": 1 job of the kind 'send', as many as may at a time"], seenBy: limit(1, held: ["send": 1]))
+        workerSays([Self.turn], seenBy: limit(2, held: ["send": 1, "other": 9]))
+        workerSays([Self.turn + ": job 00000000000000000000000000000001 has to run alone"]) { $0.alone = Self.other }
+        workerSays([Self.turn + ": the worker has claimed as many jobs as it may"]) { $0.isFull = true }
+        workerSays(["condition: waits for condition 'login'"]) { ($0.isFull, $0.unmet[Self.kindScope]) = (true, [login]) }
+    }
+
+    @Test func edgesEndNetworkFailures() {
+        let backoff = "backingOff: backs off for 60 s"
+        workerSays([Self.turn], of: { fail(&$0.job, at: 90) }) { $0.edges[Self.kindScope] = at(95).nanoseconds }
+        workerSays([Self.turn], of: { fail(&$0.job, at: 90) }) { $0.began = at(95).nanoseconds }
+        workerSays([backoff + " after a network failure"], of: { fail(&$0.job, at: 95) }) {
+            $0.edges[Self.kindScope] = at(95).nanoseconds
+        }
+        workerSays([backoff], of: { $0.job.softDelay = delay(160, since: 90, isNetwork: false) }) {
+            $0.edges[Self.kindScope] = at(95).nanoseconds
+        }
+    }
+
+    @Test func claimsHereAndElsewhereDiffer() {
+        func claimed(by worker: Int64) -> (inout JobExplanation) -> Void {
+            { ($0.job.state, $0.worker) = (.running, WorkerID(rawValue: worker)) }
+        }
+        workerSays(["claimed: waits at a worker of another process, which has claimed it"], of: claimed(by: 2)) { _ in }
+        workerSays([Self.turn], of: claimed(by: 1)) { _ in }
+        workerSays(
+            ["queued: waits until it can run alone: 3 of its attempts ended with their process"],
+            of: { ($0.job.state, $0.worker, $0.job.counters.crashes) = (.running, WorkerID(rawValue: 1), 3) }
+        ) { $0.lonely = [Self.id] }
+        workerSays(["bus: \(onBus(.backingOff).reason)"], of: claimed(by: 1)) { $0.onBus = [Self.id: onBus(.backingOff)] }
+        workerSays([], of: claimed(by: 1)) { $0.onBus = [Self.id: onBus(.running)] }
     }
 
     /// Fails on node `a`, for 60 s from now on.

@@ -10,20 +10,18 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct TestProcessTests {
     /// A server that holds the uploads of some files, and turns others away for 30 s.
     private final class Server: Sendable {
-        private let state = Mutex((lines: [String](), keys: Set<String>(), held: Set<String>(), isBusy: false))
+        private let state = Mutex((lines: [String](), held: Set<String>(), isBusy: false))
         let clock: WorldClock
 
         init(_ clock: WorldClock) { self.clock = clock }
 
         var lines: [String] { state.withLock { $0.lines } }
-        var keys: Set<String> { state.withLock { $0.keys } }
         func hold(_ files: String...) { state.withLock { $0.held = Set(files) } }
         func setBusy(_ isBusy: Bool) { state.withLock { $0.isBusy = isBusy } }
 
         func put(_ file: String, _ attempt: DurableAttempt) async throws {
             let (isHeld, isBusy) = state.withLock { state in
                 state.lines.append("\(file) \(attempt.number)")
-                state.keys.insert(attempt.idempotencyKey)
                 return (state.held.contains(file), state.isBusy)
             }
             if isBusy { throw Busy() }

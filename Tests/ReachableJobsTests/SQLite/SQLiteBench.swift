@@ -114,9 +114,6 @@ final class Stranger: Sendable {
         _ = output.fileHandleForReading.readData(ofLength: 1)
     }
 
-    /// Waits until the script prints another, empty line.
-    func waitForLine() { _ = output.fileHandleForReading.readData(ofLength: 1) }
-
     /// Lets the script read a line.
     func go() { input.fileHandleForWriting.write(Data("\n".utf8)) }
 

@@ -30,19 +30,14 @@ struct SQLiteExecutorTests {
         var threads: Set<pthread_t> { Set(all.map(\.thread)) }
 
         /// Notes transactions from now on.
-        func begin(_ store: SQLiteStore) { executor.withLock { $0 = store.executor as? BlockingExecutor } }
+        func begin(_ store: SQLiteStore) {
+            executor.withLock { $0 = store.executor as? BlockingExecutor }
+            entries.withLock { $0 = [] }
+        }
 
         func note() {
             guard let executor = executor.withLock({ $0 }) else { return }
             entries.withLock { $0.append(Entry(thread: currentThread(), isOnExecutor: executor.isCurrent)) }
-        }
-
-        /// Takes what was noted.
-        func take() -> [Entry] {
-            entries.withLock { entries in
-                defer { entries = [] }
-                return entries
-            }
         }
     }
 
@@ -85,14 +80,14 @@ struct SQLiteExecutorTests {
     @Test(arguments: Place.allCases) func aTaskOnTheExecutorKeepsItsThread(place: Place) async throws {
         let store = try makeStore(place)
         let worker = try await store.register()
-        _ = log.take()
+        log.begin(store)
         try await withTaskExecutorPreference(store.executor) {
             let thread = currentThread()
             for _ in 0..<3 { try await pushAndRun(store, worker) }
             #expect(log.threads == [thread])
             #expect(currentThread() == thread)
         }
-        #expect(log.take().count >= 15)
+        #expect(log.all.count >= 15)
         #expect(try await store.find(JobFilter()).map(\.state) == [.succeeded, .succeeded, .succeeded])
     }
 

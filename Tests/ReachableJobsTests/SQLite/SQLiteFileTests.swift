@@ -8,15 +8,20 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20)))
 struct SQLiteFileTests {
+    private let directory: TemporaryDirectory
+    private var path: String { directory.path + "/jobs.db" }
+
+    init() throws { directory = try TemporaryDirectory() }
+
     private func mode(_ path: String) throws -> Int {
         try #require(FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
     }
 
-    private func openError(_ path: String, mounts: String? = nil) -> JobStoreError.Code? {
+    private func openError(_ path: String? = nil, mounts: String? = nil) -> JobStoreError.Code? {
         var machine = SQLiteMachine.kernel
         if let mounts { machine.mounts = { mounts } }
         do {
-            _ = try SQLiteStore(path: path, machine: machine)
+            _ = try SQLiteStore(path: path ?? self.path, machine: machine)
             return nil
         } catch {
             return error.code
@@ -24,7 +29,6 @@ struct SQLiteFileTests {
     }
 
     @Test func onlyTheUserMayReadTheFiles() throws {
-        let directory = try TemporaryDirectory()
         let path = directory.path + "/state/jobs.db"
         let store = try SQLiteStore(path: path)
         #expect(try mode(directory.path + "/state") == 0o700)
@@ -34,7 +38,6 @@ struct SQLiteFileTests {
 
     /// Otherwise a power failure may take the directory with all that is in it.
     @Test func newDirectoryIsWrittenToTheDisk() throws {
-        let directory = try TemporaryDirectory()
         let path = directory.path + "/state//jobs.db"
         let written = Mutex<[String]>([])
         var machine = SQLiteMachine.kernel
@@ -57,7 +60,6 @@ struct SQLiteFileTests {
     }
 
     @Test func directoryThatCannotBeListedIsNoError() throws {
-        let directory = try TemporaryDirectory()
         for error in [EACCES, EINVAL] {
             var machine = SQLiteMachine.kernel
             machine.synchronize = { _ in error }
@@ -82,23 +84,19 @@ struct SQLiteFileTests {
 
     @Test(arguments: [0o620, 0o602, 0o666])
     func aFileThatOthersMayWriteIsRefused(mode: Int) throws {
-        let directory = try TemporaryDirectory()
-        let path = directory.path + "/jobs.db"
         _ = try SQLiteStore(path: path)
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
-        #expect(openError(path) == .insecure)
+        #expect(openError() == .insecure)
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
-        #expect(openError(path) == nil)
+        #expect(openError() == nil)
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: directory.path)
-        #expect(openError(path) == .insecure)
+        #expect(openError() == .insecure)
     }
 
     @Test(.enabled(if: geteuid() == 0)) func aFileOfAnotherUserIsRefused() throws {
-        let directory = try TemporaryDirectory()
-        let path = directory.path + "/jobs.db"
         _ = try SQLiteStore(path: path)
         try #require(chown(path, 12_345, 12_345) == 0)
-        #expect(openError(path) == .insecure)
+        #expect(openError() == .insecure)
     }
 
     /// Expects that a file is refused, and not changed.
@@ -110,7 +108,6 @@ struct SQLiteFileTests {
     }
 
     @Test func filesOfOthersAreRefusedAndNotChanged() throws {
-        let directory = try TemporaryDirectory()
         let path = directory.path + "/other.db"
         let other = try DatabaseQueue(path: path)
         try other.write { try $0.execute(sql: "CREATE TABLE notes (text TEXT)") }
@@ -124,8 +121,6 @@ struct SQLiteFileTests {
     }
 
     @Test func aFileThatWasCutIsReportedAndNotChanged() throws {
-        let directory = try TemporaryDirectory()
-        let path = directory.path + "/jobs.db"
         _ = try SQLiteStore(path: path)
         let size = try Data(contentsOf: URL(fileURLWithPath: path)).count
         try #require(truncate(path, off_t(size - 4096)) == 0)
@@ -172,8 +167,8 @@ struct SQLiteFileTests {
         }
     }
 
-    /// A line of mountinfo (proc_pid_mountinfo(5)) for the file system of a directory.
-    private func mount(_ directory: TemporaryDirectory, _ type: String) throws -> String {
+    /// A line of mountinfo (proc_pid_mountinfo(5)) for the file system of the directory.
+    private func mount(_ type: String) throws -> String {
         var info = stat()
         try #require(stat(directory.path, &info) == 0)
         let (major, minor) = ((info.st_dev >> 8) & 0xfff, info.st_dev & 0xff | (info.st_dev >> 12) & ~0xff)
@@ -181,19 +176,16 @@ struct SQLiteFileTests {
     }
 
     @Test(arguments: ["nfs4", "cifs", "9p", "fuse.sshfs"]) func aNetworkFileSystemIsRefused(type: String) throws {
-        let directory = try TemporaryDirectory()
-        let path = directory.path + "/jobs.db"
         #expect(
-            openError(path, mounts: "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n" + (try mount(directory, type))) == .networkFileSystem)
+            openError(mounts: "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n" + (try mount(type))) == .networkFileSystem)
         #expect(!FileManager.default.fileExists(atPath: path))
-        #expect(openError(path, mounts: try mount(directory, "fuse.fuse-overlayfs")) == nil)
+        #expect(openError(mounts: try mount("fuse.fuse-overlayfs")) == nil)
     }
 
     @Test func aCallersDatabaseOnANetworkFileSystemIsRefused() throws {
-        let directory = try TemporaryDirectory()
         let writer = try DatabaseQueue(path: directory.path + "/app.db")
         var machine = SQLiteMachine.kernel
-        let line = try mount(directory, "nfs4")
+        let line = try mount("nfs4")
         machine.mounts = { line }
         let refusing = machine
         #expect(throws: JobStoreError.self) { try SQLiteStore(writer: writer, machine: refusing) }
@@ -220,7 +212,6 @@ struct SQLiteFileTests {
     }
 
     @Test func aMissingDirectoryOfADirectoryIsAnError() throws {
-        let directory = try TemporaryDirectory()
         #expect(openError(directory.path + "/a/b/jobs.db") == .unavailable)
     }
 
