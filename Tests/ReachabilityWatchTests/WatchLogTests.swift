@@ -290,7 +290,7 @@ import Testing
         defer { rmdir("\(folder.path)/folder") }
         folder.write("shared", "", mode: 0o620)
         folder.write("page.html", "<!doctype html>")
-        let error = #expect(throws: LogFile.Failure.self) {
+        let error = #expect(throws: CommandFailure.self) {
             try LogFile(.init(path: ForeignText("\(folder.path)/\(name)"), largest: 1 << 20, kept: 1)).open()
         }
         #expect(error?.status == status)
@@ -302,13 +302,13 @@ import Testing
         folder.write("log", "")
         // Only root may give a file away.
         guard chown("\(folder.path)/log", 1, 1) == 0 else { return }
-        let error = #expect(throws: LogFile.Failure.self) { try log() }
+        let error = #expect(throws: CommandFailure.self) { try log() }
         #expect(error?.status == .notPermitted && error?.message.contains("belongs to another user") == true)
     }
 
     @Test func oneProcessWritesAFile() async throws {
         let first = try log()
-        let error = #expect(throws: LogFile.Failure.self) { try log() }
+        let error = #expect(throws: CommandFailure.self) { try log() }
         #expect(error?.message.hasSuffix("is the log of another process; next: choose another file") == true)
         await first.end()
         #expect(throws: Never.self) { try log() }

@@ -2,13 +2,6 @@ import Glibc
 
 /// A file that is replaced as a whole: its readers see the old content or the new one.
 package enum OutputFile {
-    /// The problem of a file that was not written.
-    package struct Failure: Error, Hashable {
-        package var status: ExitStatus
-        /// The problem and a remedy.
-        package var message: String
-    }
-
     /// Writes a file: a new one beside it that takes its name (rename(2)), readable for all as far as the umask permits.
     ///
     /// A symbolic link keeps leading to the file. Devices and pipes are written as they are.
@@ -16,7 +9,7 @@ package enum OutputFile {
     /// - Parameters:
     ///   - parts: The content, written part by part.
     ///   - path: The file.
-    package static func write(_ parts: some Sequence<String>, to path: String) throws(Failure) {
+    package static func write(_ parts: some Sequence<String>, to path: String) throws(CommandFailure) {
         let target = resolved(path)
         var information = stat()
         if stat(target, &information) == 0, information.st_mode & S_IFMT != S_IFREG {
@@ -24,7 +17,7 @@ package enum OutputFile {
             return
         }
         let temporary = "\(target).\(UInt64.random(in: 0 ... .max)).tmp"
-        do throws(Failure) {
+        do throws(CommandFailure) {
             try write(parts, to: open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644), path)
             guard rename(temporary, target) == 0 else { throw failure(path, errno, .cannotCreate) }
         } catch {
@@ -33,7 +26,7 @@ package enum OutputFile {
         }
     }
 
-    private static func write(_ parts: some Sequence<String>, to descriptor: Int32, _ path: String) throws(Failure) {
+    private static func write(_ parts: some Sequence<String>, to descriptor: Int32, _ path: String) throws(CommandFailure) {
         guard descriptor >= 0 else { throw failure(path, errno, .cannotCreate) }
         defer { close(descriptor) }
         do throws(OutputFailure) {
@@ -54,7 +47,7 @@ package enum OutputFile {
         return String(cString: file)
     }
 
-    private static func failure(_ path: String, _ error: Int32, _ status: ExitStatus) -> Failure {
+    private static func failure(_ path: String, _ error: Int32, _ status: ExitStatus) -> CommandFailure {
         let remedy =
             switch error {
             case ENOSPC, EDQUOT: "free space on its disk"
@@ -62,8 +55,6 @@ package enum OutputFile {
             case ENOENT: "create its directory"
             default: "check the directory and its permissions"
             }
-        return Failure(
-            status: status,
-            message: "\(quotation(path)) cannot be written: \(errorText(error)) (errno \(error)); next: \(remedy)")
+        return CommandFailure(status, "\(quotation(path)) cannot be written: \(errorText(error)) (errno \(error)); next: \(remedy)")
     }
 }

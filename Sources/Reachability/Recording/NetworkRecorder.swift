@@ -16,17 +16,17 @@ internal import Synchronization
 /// monitoring.
 ///
 /// Requests before and after the run are answered but not recorded. Safe to use from any thread.
-public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswering, ClockedSource, TaskRunningSource,
+package final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswering, ClockedSource, TaskRunningSource,
     UnderlaySource
 {
     /// The progress of a recording.
-    public struct Progress: Sendable {
+    package struct Progress: Sendable {
         /// The number of bytes that the sink has taken.
-        public var bytesWritten: UInt64
+        package var bytesWritten: UInt64
         /// The number of dropped entries.
-        public var entriesLost: UInt64
+        package var entriesLost: UInt64
         /// The error of the sink that ended the recording.
-        public var failure: (any Error)?
+        package var failure: (any Error)?
     }
 
     /// The current or last batch.
@@ -50,7 +50,7 @@ public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswerin
     ///   - scopes: the watched scopes, saved for the replay.
     ///   - bufferLimit: the maximum number of bytes that wait for the sink.
     ///   - sink: takes the next bytes of the recording, and returns when they are saved.
-    public init(
+    package init(
         _ source: some NetworkSource, scopes: [Scope] = [.internet], bufferLimit: Int = 4 << 20,
         to sink: @escaping @Sendable ([UInt8]) throws -> Void
     ) {
@@ -60,14 +60,14 @@ public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswerin
     }
 
     /// The progress of the recording.
-    public var progress: Progress { writer.progress }
+    package var progress: Progress { writer.progress }
 
     /// Runs the source and records it.
     ///
     /// Can be called once.
     ///
     /// - Throws: the source's error, after the sink has taken everything; ``ReachabilityError`` if the recorder was run before.
-    public func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
+    package func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
         guard !hasRun.exchange(true, ordering: .acquiringAndReleasing) else {
             throw ReachabilityError(.alreadyRun, operation: "NetworkRecorder.run(deliver:)")
         }
@@ -86,13 +86,13 @@ public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswerin
     }
 
     /// Wakes the source.
-    public func wake() { source.wake() }
+    package func wake() { source.wake() }
 
     /// Passes the watched addresses to the source.
-    public func watch(_ addresses: Set<IPAddress>) { (source as? any FilteringSource)?.watch(addresses) }
+    package func watch(_ addresses: Set<IPAddress>) { (source as? any FilteringSource)?.watch(addresses) }
 
     /// Starts a host lookup by the source; the answer is an event.
-    public func resolve(_ host: String) { (source as? any HostResolving)?.resolve(host) }
+    package func resolve(_ host: String) { (source as? any HostResolving)?.resolve(host) }
 
     /// Returns the source's answers without recording them.
     package func answers(for hosts: [String], within limit: Duration?) -> [HostAnswer] {
@@ -109,14 +109,14 @@ public final class NetworkRecorder: NetworkSource, FilteringSource, HostAnswerin
     package func runTasks() { (source as? any TaskRunningSource)?.runTasks() }
 
     /// Returns the source's links and addresses.
-    public func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
+    package func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
         let result = Result { () throws(ReachabilityError) in try source.interfaces() }
         record { .interfaces(.init(result, isForBatch: $0)) }
         return try result.get()
     }
 
     /// Returns the source's answers to lookups.
-    public func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
+    package func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
         let answers = source.routes(to: queries)
         for (query, answer) in zip(queries, answers) {
             record { .route(query, .init(answer, isForBatch: $0)) }

@@ -20,7 +20,7 @@ internal import Synchronization
 /// It also reads files of rtmon(8). They hold events without lookups and lead to no verdict: see ``hasAnswers``.
 ///
 /// Safe to use from any thread.
-public final class RecordedNetwork: HostResolving, UnderlaySource {
+package final class RecordedNetwork: HostResolving, UnderlaySource {
     private struct State {
         /// `nil` during the replay and after it.
         var reader: ReplayReader?
@@ -34,9 +34,9 @@ public final class RecordedNetwork: HostResolving, UnderlaySource {
     }
 
     /// The scopes that were watched during the recording; empty if it does not name them.
-    public let scopes: [Scope]
+    package let scopes: [Scope]
     /// `true` if the recording holds answers to dumps and lookups, `false` if it holds events only.
-    public let hasAnswers: Bool
+    package let hasAnswers: Bool
     private let pace: ReplayPace
     private let state: Mutex<State>
 
@@ -46,7 +46,7 @@ public final class RecordedNetwork: HostResolving, UnderlaySource {
     ///   - pace: the speed of the replay.
     ///   - read: returns the next bytes, none at the end. Called serially, for the first time before this returns.
     /// - Throws: ``ReachabilityError`` if the bytes are no recording, or cannot be read.
-    public convenience init(
+    package convenience init(
         pace: ReplayPace = .unlimited, reading read: @escaping @Sendable () throws -> [UInt8]
     ) throws(ReachabilityError) {
         self.init(try ReplayReader(reading: read), pace)
@@ -55,7 +55,7 @@ public final class RecordedNetwork: HostResolving, UnderlaySource {
     /// Creates a source from a file, which is read during the replay.
     ///
     /// - Throws: ``ReachabilityError`` if the file cannot be read, or is no recording.
-    public convenience init(contentsOf path: String, pace: ReplayPace = .unlimited) throws(ReachabilityError) {
+    package convenience init(contentsOf path: String, pace: ReplayPace = .unlimited) throws(ReachabilityError) {
         let file = try RecordingFile(reading: path)
         try self.init(pace: pace) { try file.read() }
     }
@@ -63,7 +63,7 @@ public final class RecordedNetwork: HostResolving, UnderlaySource {
     /// Creates a source from a recording in memory.
     ///
     /// - Throws: ``ReachabilityError`` if the bytes are no recording.
-    public convenience init(_ bytes: [UInt8], pace: ReplayPace = .unlimited) throws(ReachabilityError) {
+    package convenience init(_ bytes: [UInt8], pace: ReplayPace = .unlimited) throws(ReachabilityError) {
         self.init(try ReplayReader(bytes, reading: { [] }), pace)
     }
 
@@ -76,7 +76,7 @@ public final class RecordedNetwork: HostResolving, UnderlaySource {
     }
 
     /// The contents and the damage of the recording, as far as it was read.
-    public var report: RecordingReport { state.withLock(\.report) }
+    package var report: RecordingReport { state.withLock(\.report) }
 
     /// Delivers the recorded batches at their pace and returns after the last one.
     ///
@@ -86,7 +86,7 @@ public final class RecordedNetwork: HostResolving, UnderlaySource {
     ///
     /// - Throws: the error that ended the recorded source; ``ReachabilityError`` if reading the recording fails, or it was replayed
     ///   before; `CancellationError` when cancelled.
-    public func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
+    package func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
         guard var reader = state.withLock({ $0.reader.take() }) else {
             throw ReachabilityError(.alreadyRun, operation: "RecordedNetwork.run(deliver:)")
         }
@@ -106,22 +106,22 @@ public final class RecordedNetwork: HostResolving, UnderlaySource {
     }
 
     /// Does nothing: new scopes are evaluated with the next recorded batch.
-    public func wake() {}
+    package func wake() {}
 
     /// Does nothing: answers to host lookups are recorded events.
-    public func resolve(_ host: String) {}
+    package func resolve(_ host: String) {}
 
     /// Returns the links and addresses at the current batch.
     ///
     /// - Throws: the recorded error, or ``ReachabilityError/Code/notRecorded`` before the first dump.
-    public func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
+    package func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
         try state.withLock { $0.answers.interfaces(forBatch: $0.isDelivering) }.get()
     }
 
     /// Returns the answers recorded for the current batch, or else the last known ones.
     ///
     /// A query fails with the recorded error, or with ``ReachabilityError/Code/notRecorded`` if it was never recorded.
-    public func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
+    package func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
         state.withLock { state in
             let isDelivering = state.isDelivering
             return queries.map { state.answers.route(to: $0, forBatch: isDelivering) }
@@ -151,7 +151,7 @@ public final class RecordedNetwork: HostResolving, UnderlaySource {
 }
 
 /// The speed of a replay.
-public struct ReplayPace: Sendable {
+package struct ReplayPace: Sendable {
     /// Returns when the batch at this offset from the first one is due.
     typealias Wait = @Sendable (_ offset: Duration) async throws -> Void
 
@@ -162,7 +162,7 @@ public struct ReplayPace: Sendable {
     let start: @Sendable () -> Wait
 
     /// Delivers batches as fast as the monitor takes them.
-    public static let unlimited = ReplayPace(start: { { _ in await Task.yield() } })
+    package static let unlimited = ReplayPace(start: { { _ in await Task.yield() } })
 
     /// Delivers batches at their recorded times, measured by a clock.
     ///
@@ -170,7 +170,7 @@ public struct ReplayPace: Sendable {
     ///   - clock: the clock of the replay.
     ///   - speed: the recorded seconds per second of the clock: 2 is twice as fast. Clamped to 0.001 … 1 000 000; NaN is treated
     ///     as 1.
-    public static func following(_ clock: some Clock<Duration>, speed: Double = 1) -> ReplayPace {
+    package static func following(_ clock: some Clock<Duration>, speed: Double = 1) -> ReplayPace {
         let speed = speed.isNaN ? 1 : min(max(speed, 0.001), 1_000_000)
         return ReplayPace(start: {
             let start = clock.now

@@ -1,31 +1,31 @@
 /// The contents and the damage of a recording, as far as it was read.
-public struct RecordingReport: Hashable, Sendable {
+package struct RecordingReport: Hashable, Sendable {
     /// The number of batches.
-    public var batches: Int = 0
+    package var batches: Int = 0
     /// The number of dumps and lookups, including failed ones.
-    public var answers: Int = 0
+    package var answers: Int = 0
     /// The number of damaged records or messages, which were skipped.
-    public var malformed: Int = 0
+    package var malformed: Int = 0
     /// The number of records or messages that were skipped because this version does not know them, or because they do not concern
     /// reachability.
-    public var skipped: Int = 0
+    package var skipped: Int = 0
     /// The number of entries that the recorder dropped because they came faster than the sink took them.
-    public var lost: UInt64 = 0
+    package var lost: UInt64 = 0
     /// `true` if the file ends inside a record, as after a crash or on a full disk.
     ///
     /// Everything before that record is read.
-    public var isTorn: Bool { tornAt != nil }
+    package var isTorn: Bool { tornAt != nil }
     /// The offset in bytes of the incomplete record; `nil` unless ``isTorn``.
-    public var tornAt: Int?
+    package var tornAt: Int?
     /// `true` if the recorder marked the end.
     ///
     /// Otherwise its process was killed, or is still recording.
-    public var isComplete: Bool = false
+    package var isComplete: Bool = false
     /// The error that ended the recorded source.
-    public var failure: ReachabilityError?
+    package var failure: ReachabilityError?
 
     /// Creates the report of an unread recording.
-    public init() {}
+    package init() {}
 
     mutating func count(_ entry: RecordingEntry) {
         switch entry.content {

@@ -3,11 +3,11 @@ internal import Glibc
 /// A file that is recorded to or replayed from.
 ///
 /// Closed when it is released. Reading and writing block; use it from one thread at a time.
-public final class RecordingFile: Sendable {
+package final class RecordingFile: Sendable {
     private static let readSize = 64 << 10
 
     /// The path, or the name of the descriptor, for messages.
-    public let path: String
+    package let path: String
     private let descriptor: Int32
     private let isOwner: Bool
 
@@ -23,14 +23,14 @@ public final class RecordingFile: Sendable {
     /// Never overwrites a file.
     ///
     /// - Throws: ``ReachabilityError`` with EEXIST if the file exists, or with another errno of open(2).
-    public convenience init(creating path: String) throws(ReachabilityError) {
+    package convenience init(creating path: String) throws(ReachabilityError) {
         try self.init(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666), path: path)
     }
 
     /// Opens a file to replay from.
     ///
     /// - Throws: ``ReachabilityError`` with the errno of open(2).
-    public convenience init(reading path: String) throws(ReachabilityError) {
+    package convenience init(reading path: String) throws(ReachabilityError) {
         try self.init(open(path, O_RDONLY | O_CLOEXEC), path: path)
     }
 
@@ -39,7 +39,7 @@ public final class RecordingFile: Sendable {
     /// - Parameters:
     ///   - descriptor: the descriptor.
     ///   - name: its name in messages.
-    public init(descriptor: Int32, name: String) {
+    package init(descriptor: Int32, name: String) {
         self.descriptor = descriptor
         path = name
         isOwner = false
@@ -52,7 +52,7 @@ public final class RecordingFile: Sendable {
     /// Writes all bytes, and returns when the kernel has taken them.
     ///
     /// - Throws: ``ReachabilityError`` with the errno of write(2). Some bytes may have been written.
-    public func write(_ bytes: [UInt8]) throws(ReachabilityError) {
+    package func write(_ bytes: [UInt8]) throws(ReachabilityError) {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
@@ -63,7 +63,7 @@ public final class RecordingFile: Sendable {
     /// Reads the next bytes, none at the end.
     ///
     /// - Throws: ``ReachabilityError`` with the errno of read(2).
-    public func read() throws(ReachabilityError) -> [UInt8] {
+    package func read() throws(ReachabilityError) -> [UInt8] {
         while true {
             var count = 0
             let bytes = [UInt8](unsafeUninitializedCapacity: Self.readSize) { buffer, length in

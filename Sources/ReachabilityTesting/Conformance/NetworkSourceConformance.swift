@@ -1,4 +1,6 @@
+internal import Glibc
 public import Reachability
+internal import Synchronization
 
 /// A suite that checks a custom `NetworkSource` against the requirements of the protocol.
 ///
@@ -194,5 +196,433 @@ extension NetworkSourceConformance {
             RouteQuery(to: IPAddress(family: .ipv4, value: 0xc629_0004)),
             RouteQuery(to: IPAddress(family: .ipv6, value: 0x2001_0503_ba3e << 80 | 0x2_0030)),
         ]
+    }
+}
+
+/// Checks of the answers from any thread and after changes.
+extension NetworkSourceConformance {
+    /// Asks from many threads before, during and after the run, and within `deliver`.
+    func checkQuestions() async throws -> [Violation] {
+        let session = try await ConformanceSession(self)
+        defer { session.probe.close() }
+        let (source, probe, candidate) = (session.candidate.source, session.probe, session.candidate)
+        guard try await session.answersThreads("before it was run") else { return probe.violations }
+        probe.recordAnswers(of: candidate)
+        session.start()
+        if try await session.begins(), try await session.answersThreads("while it ran") {
+            let count = probe.batches.count
+            source.wake()
+            // Another check looks for this batch; a replay does not send it.
+            if !exemptions.contains(.wakeUps) { _ = try await session.waitsForBatch(after: count) }
+            for batch in probe.batches { session.expectAnswer(batch.answers, "within `deliver`") }
+        }
+        try await session.finish()
+        _ = try await session.answersThreads("after its end")
+        return probe.violations
+    }
+
+    /// Makes each change and waits for its event and new answers.
+    func checkAnnouncements() async throws -> [Violation] {
+        try await session { session in
+            let (probe, candidate) = (session.probe, session.candidate)
+            probe.recordAnswers(of: candidate)
+            for (position, change) in candidate.changes.enumerated() {
+                let before = session.answers
+                let count = probe.batches.count
+                try await change()
+                let isSeen: @Sendable () -> Bool = {
+                    probe.batches[count...].contains { $0.hasEvents && $0.answers.map { $0 != before } ?? false }
+                }
+                guard try await session.waits(until: isSeen) else {
+                    let isAnnounced = probe.batches[count...].contains(where: \.hasEvents)
+                    let finding =
+                        isAnnounced
+                        ? "the answers were unchanged in every later batch with events"
+                        : "no batch with events came within \(session.patience)"
+                    probe.report(.announcements, "change \(position): \(finding)")
+                    return
+                }
+                guard session.answers != before else {
+                    probe.report(
+                        .announcements, "change \(position): the answers were unchanged again after `deliver` had returned")
+                    return
+                }
+            }
+        }
+    }
+}
+
+extension ConformanceSession {
+    /// Asks from several threads at once and compares the answers; returns `true` if all calls return.
+    fileprivate func answersThreads(_ occasion: String) async throws -> Bool {
+        // An event meanwhile explains different answers; in a private network this happens rarely.
+        for _ in 0..<3 {
+            let given = AnswerSet()
+            let count = probe.batches.count
+            let hasReturned = try await inThreads(4) { [candidate] in
+                for _ in 0..<8 { given.insert(ConformanceAnswers(candidate)) }
+            }
+            guard hasReturned else {
+                probe.report(
+                    .questions, "`interfaces()` or `routes(to:)` \(occasion), by several threads, did not return within \(patience)"
+                )
+                return false
+            }
+            for answers in given.values { expectAnswer(answers, occasion) }
+            guard given.values.count > 1 else { return true }
+            guard probe.batches[count...].contains(where: \.hasEvents) else {
+                probe.report(.stability, "different answers to the same queries \(occasion), without an event")
+                return true
+            }
+        }
+        return true
+    }
+
+    fileprivate func expectAnswer(_ answers: ConformanceAnswers?, _ occasion: String) {
+        guard let failure = answers?.failure else { return }
+        probe.report(.questions, "`interfaces()` or `routes(to:)` \(occasion) threw: \(failure)")
+    }
+}
+
+/// The different answers that threads received.
+private final class AnswerSet: Sendable {
+    private let answers = Mutex<Set<ConformanceAnswers>>([])
+
+    var values: Set<ConformanceAnswers> { answers.withLock(\.self) }
+
+    func insert(_ answers: ConformanceAnswers) { self.answers.withLock { _ = $0.insert(answers) } }
+}
+
+/// Checks of single lookups and dumps.
+extension NetworkSourceConformance {
+    /// Asks the queries in different orders, repeatedly, and an empty list.
+    func checkResults() async throws -> [Violation] {
+        try await session { session in
+            let (source, probe, queries) = (session.candidate.source, session.probe, session.candidate.queries)
+            for asked in [queries, queries.reversed(), queries + queries, []] {
+                let before = asked.flatMap { source.routes(to: [$0]) }
+                let results = source.routes(to: asked)
+                let after = asked.flatMap { source.routes(to: [$0]) }
+                if results.count != asked.count {
+                    probe.report(.results, "`routes(to:)` returned \(results.count) results for \(asked.count) queries")
+                    return
+                }
+                // Another check looks for answers that change meanwhile.
+                if before == after && results != before {
+                    probe.report(.results, "`routes(to:)` answered \(asked.count) queries together and one by one differently")
+                    return
+                }
+            }
+        }
+    }
+
+    /// Asks with an unknown interface, with the sources that the kernel chose, and with a foreign source.
+    func checkLookups() async throws -> [Violation] {
+        try await session { session in
+            let plain = session.candidate.queries.filter { $0.source == .unspecified && !$0.fibMatch }
+            for query in plain {
+                session.expectRefusal(of: query)
+                let first = session.verdict(query)
+                session.expectSource(query, first)
+                session.expectSelection(query, first)
+            }
+        }
+    }
+
+    /// Interrupts a dump.
+    func checkInterruptions() async throws -> [Violation] {
+        try await session { session in
+            guard let interrupt = session.candidate.interruptNextDump else { return }
+            let (source, probe) = (session.candidate.source, session.probe)
+            let result = Mutex<Result<[NetworkInterface], ReachabilityError>?>(nil)
+            interrupt()
+            let hasReturned = try await session.inThreads(1) {
+                let dump = Result { () throws(ReachabilityError) in try source.interfaces() }
+                result.withLock { $0 = dump }
+            }
+            guard hasReturned else {
+                probe.report(.interruptions, "`interfaces()` did not return within \(session.patience) of an interrupted dump")
+                return
+            }
+            switch result.withLock(\.self) {
+            case .failure(let error)? where error.code == .interrupted: break
+            case .failure(let error)?:
+                probe.report(.interruptions, "an interrupted dump threw \(error); it must throw `interrupted`")
+            default: probe.report(.interruptions, "an interrupted dump was repeated or accepted; it must throw `interrupted`")
+            }
+        }
+    }
+}
+
+extension ConformanceSession {
+    fileprivate func ask(_ query: RouteQuery) -> Result<RouteVerdict, ReachabilityError>? {
+        candidate.source.routes(to: [query]).first
+    }
+
+    /// Returns the verdict on a query; `nil` if there is none.
+    fileprivate func verdict(_ query: RouteQuery) -> RouteVerdict? {
+        if case .success(let verdict)? = ask(query) { verdict } else { nil }
+    }
+
+    /// Expects a query that is bound to an unknown interface to be refused: ENODEV, or ENETUNREACH over IPv6.
+    fileprivate func expectRefusal(of query: RouteQuery) {
+        var query = query
+        query.interface = UInt32(Int32.max)
+        switch ask(query) {
+        case .success(.refused)?: break
+        case .success(.route)?: probe.report(.refusals, "a lookup through an interface that does not exist found a route")
+        case .failure(let error)? where error.code == .notRecorded: break
+        case .failure(let error)?:
+            probe.report(.refusals, "a lookup through an interface that does not exist failed: \(error); it must be refused")
+        case nil: probe.report(.refusals, "a lookup through an interface that does not exist had no result")
+        }
+    }
+
+    /// Expects a route to have the source of its query, and IPv4 to refuse a source that no interface holds.
+    fileprivate func expectSource(_ query: RouteQuery, _ first: RouteVerdict?) {
+        if case .route(let route)? = first, let source = route.source, !source.isUnspecified,
+            case .route(let again)? = verdict(query.from(.address(source))), again.source != source
+        {
+            let found = again.source.map { "\($0)" } ?? "none"
+            probe.report(.sources, "a lookup to \(query.destination) from \(source) found a route with the source \(found)")
+        }
+        // 192.0.2.255, of TEST-NET-1 (RFC 5737).
+        let foreign = IPAddress(family: .ipv4, value: 0xc000_02ff)
+        guard query.destination.family == .ipv4, let interfaces = try? candidate.source.interfaces(),
+            !interfaces.contains(where: { $0.addresses.contains { $0.address == foreign } }),
+            case .route? = verdict(query.from(.address(foreign)))
+        else { return }
+        probe.report(.sources, "a lookup to \(query.destination) from \(foreign), which no interface holds, found a route")
+    }
+
+    /// Expects the verdict of connect(2).
+    ///
+    /// Over IPv4 it is the answer for the source that the first lookup chose, over IPv6 the route of the first lookup, if it
+    /// found one. The route has a source in any case.
+    fileprivate func expectSelection(_ query: RouteQuery, _ first: RouteVerdict?) {
+        let selected: RouteVerdict
+        switch ask(query.from(.selected)) {
+        case .success(let verdict)?: selected = verdict
+        case .failure(let error)? where [.notRecorded, .permissionDenied].contains(error.code): return
+        case .failure(let error)?:
+            probe.report(.selection, "a lookup with the source `selected` to \(query.destination) failed: \(error)")
+            return
+        case nil:
+            probe.report(.selection, "a lookup with the source `selected` to \(query.destination) had no result")
+            return
+        }
+        let expected: RouteVerdict? =
+            if case .route(let route)? = first, query.destination.family == .ipv4, let source = route.source {
+                verdict(query.from(.address(source)))
+            } else {
+                first
+            }
+        switch (expected, selected) {
+        case (.route(let one)?, .route(let other)):
+            guard one.interface == other.interface, let source = other.source, !source.isUnspecified else {
+                probe.report(.selection, "a lookup with the source `selected` to \(query.destination) found \(other), not \(one)")
+                return
+            }
+        case (.route?, .refused(let errno)):
+            probe.report(.selection, "a lookup with the source `selected` to \(query.destination) was refused (errno \(errno))")
+        case (.refused?, .route) where query.destination.family == .ipv4:
+            probe.report(
+                .selection,
+                "a lookup with the source `selected` to \(query.destination) found a route although the first lookup was refused")
+        default: break
+        }
+    }
+}
+
+/// Checks of the delivery of batches.
+extension NetworkSourceConformance {
+    /// The number of times that a delivery yields to other threads, so that violations have time to happen.
+    private static let yields = 2000
+    /// The most tries to find a time without events.
+    private static let quietTries = 5
+
+    /// Wakes the source from several threads during a delivery.
+    func checkSerialDelivery() async throws -> [Violation] {
+        try await session { session in
+            let (source, probe) = (session.candidate.source, session.probe)
+            let first = probe.batches.count
+            probe.react { number in
+                guard number <= first + 1 else { return nil }
+                source.wake()
+                let threads = ThreadGroup(3) { source.wake() }
+                Self.giveWay(until: threads)
+                for _ in 0..<Self.yields where probe.batches.count <= number + 1 { sched_yield() }
+                return nil
+            }
+            source.wake()
+            // Another check looks for this batch; a replay does not send it.
+            if !exemptions.contains(.wakeUps) { _ = try await session.waitsForBatch(after: first + 1) }
+        }
+    }
+
+    /// Wakes the source once at a time, from a different place each time.
+    func checkWakeUps() async throws -> [Violation] {
+        try await session { session in
+            let (source, probe) = (session.candidate.source, session.probe)
+            func check(_ place: String, after count: Int) async throws -> Bool {
+                if try await session.waitsForBatch(after: count) { return true }
+                probe.report(.wakeUps, "no batch came within \(session.patience) of `wake()` \(place)")
+                return false
+            }
+            for place in ["by a task", "by the same task again"] {
+                let count = probe.batches.count
+                source.wake()
+                guard try await check(place, after: count) else { return }
+            }
+            var count = probe.batches.count
+            guard try await session.inThreads(1, { source.wake() }) else {
+                probe.report(.wakeUps, "`wake()` by another thread did not return within \(session.patience)")
+                return
+            }
+            guard try await check("by another thread", after: count) else { return }
+
+            let inner = probe.batches.count
+            probe.react { number in
+                if number == inner { source.wake() }
+                return nil
+            }
+            source.wake()
+            guard try await check("before a delivery", after: inner),
+                try await check("from within `deliver`", after: inner + 1)
+            else { return }
+
+            count = probe.batches.count
+            let aside = count
+            probe.react { number in
+                guard number == aside else { return nil }
+                let threads = ThreadGroup(1) { source.wake() }
+                Self.giveWay(until: threads)
+                return nil
+            }
+            source.wake()
+            guard try await check("before a delivery", after: aside) else { return }
+            _ = try await check("by another thread while `deliver` was being called", after: aside + 1)
+        }
+    }
+
+    /// Requests a pause, another one, and one that replaces a longer one.
+    func checkPauses() async throws -> [Violation] {
+        try await session { session in
+            var early: Duration?
+            for _ in 1...Self.quietTries {
+                switch try await checkPauses(session) {
+                case .ended: return
+                // It is open then which batch answers which wake-up: once more.
+                case .disturbed: break
+                // A clock that was set may be the reason, but not twice.
+                case .early(let distance) where early == nil: early = distance
+                case .early(let distance):
+                    session.probe.report(
+                        .pauses, "an empty batch came \(distance) after `deliver` had returned \(session.candidate.pause)")
+                    return
+                }
+                // What the wake-ups and the last pause still bring must not be taken for an answer to the next ones.
+                session.probe.react { _ in nil }
+                try await session.pass(session.candidate.pause * 2)
+            }
+        }
+    }
+
+    private enum PauseCheck {
+        /// The pauses were kept, or a violation has been reported.
+        case ended
+        /// Events came, which may come at any time.
+        case disturbed
+        /// An empty batch came long before its time.
+        case early(Duration)
+    }
+
+    private func checkPauses(_ session: ConformanceSession) async throws -> PauseCheck {
+        let (source, probe, pause) = (session.candidate.source, session.probe, session.candidate.pause)
+        let first = probe.batches.count
+        probe.react { number in
+            if number == first { return .seconds(3600) }
+            return number < first + 4 ? pause : nil
+        }
+        source.wake()
+        guard try await session.waitsForBatch(after: first) else { return .ended }
+        source.wake()
+        guard try await session.waitsForBatch(after: first + 1) else { return .ended }
+        for number in first + 2...first + 4 {
+            if let passTime = session.candidate.passTime { try await passTime(pause) }
+            let isInTime = try await session.waitsForBatch(after: number)
+            let batches = probe.batches
+            guard !batches[first...].contains(where: \.hasEvents) else { return .disturbed }
+            guard isInTime else {
+                probe.report(.pauses, "no batch came within \(session.patience) of the \(pause) that `deliver` had returned")
+                return .ended
+            }
+            let distance = batches[number - 1].now.duration(to: batches[number].now)
+            // Another check looks for time that goes backwards.
+            guard distance < .zero || distance >= pause / 2 else { return .early(distance) }
+        }
+        return .ended
+    }
+
+    /// Yields until threads have finished; 5 s at most, because a source may hold up `wake()` while it delivers.
+    private static func giveWay(until threads: ThreadGroup) {
+        let end = ContinuousClock.now + .seconds(5)
+        while !threads.isFinished, ContinuousClock.now < end { sched_yield() }
+    }
+}
+
+/// Checks of the end of a run.
+extension NetworkSourceConformance {
+    /// Cancels the run within a delivery.
+    func checkCancellationWithinDelivery() async throws -> [Violation] {
+        try await session { session in
+            let (source, probe) = (session.candidate.source, session.probe)
+            let count = probe.batches.count
+            probe.react { _ in
+                session.cancel()
+                return .zero
+            }
+            source.wake()
+            // A replay cannot be woken: `finish` cancels it then.
+            if !exemptions.contains(.wakeUps) { _ = try await session.waitsForBatch(after: count) }
+        }
+    }
+
+    /// Runs the source in a cancelled task.
+    func checkEarlyCancellation() async throws -> [Violation] {
+        let session = try await ConformanceSession(self)
+        defer { session.probe.close() }
+        session.start(isCancelled: true)
+        guard try await session.waits(until: { session.probe.phase.hasEnded }) else {
+            session.probe.report(.cancellation, "`run` in a cancelled task did not end within \(patience)")
+            return session.probe.violations
+        }
+        // The run may fail for another reason first.
+        if case .ended(nil) = session.probe.phase {
+            session.probe.report(.cancellation, "`run` in a cancelled task returned; it must throw")
+        }
+        return session.probe.violations
+    }
+
+    /// Tries to cause a batch after the end: with a pause, wake-ups and a change.
+    func checkSilenceAfterEnd() async throws -> [Violation] {
+        let session = try await ConformanceSession(self)
+        defer { session.probe.close() }
+        let (source, probe, pause) = (session.candidate.source, session.probe, session.candidate.pause)
+        probe.react { _ in pause }
+        session.start()
+        guard try await session.begins() else {
+            session.cancel()
+            return probe.violations
+        }
+        // This batch is requested just before the end.
+        source.wake()
+        try await session.finish()
+        guard probe.phase.hasEnded else { return probe.violations }
+        source.wake()
+        _ = try await session.inThreads(2) { source.wake() }
+        if let change = session.candidate.changes.first { try await change() }
+        try await session.pass(pause * 2)
+        return probe.violations
     }
 }

@@ -83,7 +83,7 @@ struct FleetListCommand: ParsableCommand {
             }
             let report = FleetReport(now: now, style: form.style, localOffset: localOffset(at: now))
             return Program.write(report.table(picture, of: site), thenEndWith: .yes)
-        } catch let failure as FleetFailure where form.format == .json {
+        } catch let failure as CommandFailure where form.format == .json {
             // Scripts see that nothing is known, and since when.
             let line = JSONValue.picture(visit.member.nodes, of: site, problem: failure.message, at: Moment.now.wallTime)
             _ = Program.write([line.description], thenEndWith: failure.status)
@@ -218,7 +218,7 @@ struct FleetVisitOptions: ParsableArguments {
     /// Makes the observer.
     ///
     /// - Parameter say: Takes the failures of connections.
-    func begin(_ say: (@Sendable (String) -> Void)? = nil) throws(FleetFailure) -> FleetVisit {
+    func begin(_ say: (@Sendable (String) -> Void)? = nil) throws(CommandFailure) -> FleetVisit {
         try FleetVisit(FleetPlace(broker.settings(Program.environment)), say: say)
     }
 }
@@ -238,11 +238,11 @@ enum FleetProgram {
         }
     }
 
-    private static func failure(_ error: any Error) -> FleetFailure {
+    private static func failure(_ error: any Error) -> CommandFailure {
         switch error {
-        case let failure as FleetFailure: failure
-        case let error as FleetError: FleetFailure(error.code == .notHeard ? .notPermitted : .unknown, "\(error)")
-        default: FleetFailure(.unknown, "\(error)")
+        case let failure as CommandFailure: failure
+        case let error as FleetError: CommandFailure(error.code == .notHeard ? .notPermitted : .unknown, "\(error)")
+        default: CommandFailure(.unknown, "\(error)")
         }
     }
 }

@@ -151,7 +151,7 @@ enum QueueProgram {
         do {
             return try await body()
         } catch {
-            let failure = QueueFailure(error)
+            let failure = CommandFailure(error)
             DescriptorOutput.printMessage(quotingInput(in: failure.message, words: RawArguments.texts))
             return failure.status
         }

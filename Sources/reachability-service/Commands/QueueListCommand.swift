@@ -82,7 +82,7 @@ struct QueueShowCommand: ParsableCommand {
         QueueProgram.run { [self] in
             let jobs = try JobFinder(store)
             guard let report = try await jobs.reports(of: [jobs.job(id)], jobs.queue.workers).first else {
-                throw QueueFailure(.noInput, "the job was pruned meanwhile")
+                throw CommandFailure(.noInput, "the job was pruned meanwhile")
             }
             let lines = form.format == .json ? [report.json.description] : report.details(form.style)
             return Program.write(lines, thenEndWith: Self.status(report.job.state))
@@ -120,7 +120,7 @@ struct JobFinder {
     let store: QueueStore
     let queue: JobQueue
 
-    init(_ option: StoreOption) throws(QueueFailure) {
+    init(_ option: StoreOption) throws(CommandFailure) {
         store = try option.open(creating: false)
         queue = store.queue()
     }
@@ -136,13 +136,13 @@ struct JobFinder {
 
     // Inlined into the asynchronous function above, it crashes the optimizer of Swift 6.3.1 (CoroSplit, swifterror).
     @inline(never)
-    private static func only(_ found: [DurableJob], for text: String) throws(QueueFailure) -> DurableJob {
+    private static func only(_ found: [DurableJob], for text: String) throws(CommandFailure) -> DurableJob {
         if found.count == 1 { return found[0] }
         guard !found.isEmpty else {
-            throw QueueFailure(.noInput, "there is no job '\(quotation(text))'; next: reachability-watch queue list --state all")
+            throw CommandFailure(.noInput, "there is no job '\(quotation(text))'; next: reachability-watch queue list --state all")
         }
         let ids = found.map { "\($0.id)" }.joined(separator: " ")
-        throw QueueFailure(.noInput, "'\(quotation(text))' is the beginning of several ids; next: choose one of \(ids)")
+        throw CommandFailure(.noInput, "'\(quotation(text))' is the beginning of several ids; next: choose one of \(ids)")
     }
 
     /// Returns jobs with the reasons why they do not run; jobs that were pruned meanwhile are left out.

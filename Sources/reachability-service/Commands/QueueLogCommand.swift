@@ -37,7 +37,7 @@ struct QueueLogCommand: ParsableCommand {
             do {
                 guard try reader.write() || follow else {
                     let what = attempt.map { "attempt \($0)" } ?? "any attempt"
-                    throw QueueFailure(.noInput, "there is no output of \(what); next: reachability-watch queue show \(job.id)")
+                    throw CommandFailure(.noInput, "there is no output of \(what); next: reachability-watch queue show \(job.id)")
                 }
                 guard follow else { return .yes }
                 for await _ in OutputChanges.stream(jobs.store) {

@@ -110,7 +110,7 @@ struct ReportCommand: ParsableCommand {
     private func addHistory(to report: inout Report, _ now: Duration) {
         guard let history else { return }
         #if SQLite
-        do throws(ServeFailure) {
+        do throws(CommandFailure) {
             for observation in try HistoryFile.observations(in: history, from: from?.time(now)) { report.add(observation) }
         } catch {
             DescriptorOutput.printMessage(quotingInput(in: error.message, words: RawArguments.texts))
@@ -210,7 +210,7 @@ struct ReportOutput {
             }
             try OutputFile.write([text], to: file)
             return .yes
-        } catch let failure as OutputFile.Failure {
+        } catch let failure as CommandFailure {
             DescriptorOutput.printMessage(failure.message)
             return failure.status
         } catch {

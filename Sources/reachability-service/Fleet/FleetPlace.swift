@@ -9,26 +9,26 @@ struct FleetPlace: Sendable {
     let broker: FleetBroker
 
     /// Judges settings; throws with status 64 and the remedy if something is missing or makes no sense.
-    init(_ settings: BrokerSettings) throws(FleetFailure) {
+    init(_ settings: BrokerSettings) throws(CommandFailure) {
         guard let url = settings.broker else {
-            throw FleetFailure(
+            throw CommandFailure(
                 .usage,
                 "no broker is named; next: add --broker mqtts://broker.local, or set REACHABILITY_FLEET_BROKER")
         }
         guard let site = settings.site else {
-            throw FleetFailure(.usage, "no site is named; next: add --site home, or set REACHABILITY_FLEET_SITE")
+            throw CommandFailure(.usage, "no site is named; next: add --site home, or set REACHABILITY_FLEET_SITE")
         }
         do throws(FleetError) {
             self.site = try FleetName(site)
         } catch {
-            throw FleetFailure(.usage, "the site \(error)")
+            throw CommandFailure(.usage, "the site \(error)")
         }
         do throws(FleetError) {
             broker = try FleetBroker(
                 url, user: settings.user, passwordFile: settings.passwordFile, caFile: settings.caFile,
                 certificateFile: settings.certificateFile, keyFile: settings.keyFile)
         } catch {
-            throw FleetFailure(.usage, "\(error)")
+            throw CommandFailure(.usage, "\(error)")
         }
     }
 
@@ -40,47 +40,40 @@ struct FleetPlace: Sendable {
     ///   - configuration: The options.
     func member(
         node: FleetName? = nil, monitor: ReachabilityMonitor, configuration: FleetMember.Configuration
-    ) throws(FleetFailure) -> FleetMember {
+    ) throws(CommandFailure) -> FleetMember {
         #if MQTT
         do throws(FleetError) {
             return try FleetMember(node: node, site: site, broker: broker, monitor: monitor, configuration: configuration)
         } catch {
-            throw FleetFailure(.usage, "\(error)")
+            throw CommandFailure(.usage, "\(error)")
         }
         #else
-        throw FleetFailure(
+        throw CommandFailure(
             .unavailable,
             "this build has no MQTT and cannot join a fleet; next: build it with `swift build --traits Service,MQTT`")
         #endif
     }
 
     /// Returns a name of a node or of a trigger; throws with status 64 if it is none.
-    static func name(_ text: String, of option: String) throws(FleetFailure) -> FleetName {
+    static func name(_ text: String, of option: String) throws(CommandFailure) -> FleetName {
         do throws(FleetError) {
             return try FleetName(text)
         } catch {
-            throw FleetFailure(.usage, "\(option): \(error)")
+            throw CommandFailure(.usage, "\(option): \(error)")
         }
     }
 }
 
-/// A failure of a command on a fleet, with its exit status.
-struct FleetFailure: Error, Hashable {
-    var status: ExitStatus
-    /// The problem and, after `next:`, the remedy.
-    var message: String
-
-    init(_ status: ExitStatus, _ message: String) { (self.status, self.message) = (status, message) }
-
+extension CommandFailure {
     /// Creates the failure of a fleet that stays unknown.
     init(_ error: FleetError, of site: FleetName) {
-        status =
+        let status: ExitStatus =
             switch error.code {
             case .refused: .notPermitted
             case .unusableFile: .noInput
             default: .unknown
             }
-        message = "the site \(site) is unknown: \(error)"
+        self.init(status, "the site \(site) is unknown: \(error)")
     }
 }
 

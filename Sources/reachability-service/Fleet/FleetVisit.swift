@@ -23,8 +23,8 @@ struct FleetVisit: Sendable {
     ///   - make: Makes the member of a configuration.
     init(
         monitor: ReachabilityMonitor, broker: String, scope: Scope?, say: (@Sendable (String) -> Void)? = nil, saysAll: Bool = true,
-        make: (FleetMember.Configuration) throws(FleetFailure) -> FleetMember
-    ) throws(FleetFailure) {
+        make: (FleetMember.Configuration) throws(CommandFailure) -> FleetMember
+    ) throws(CommandFailure) {
         let (news, tell) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         var configuration = FleetMember.Configuration()
         let least = saysAll ? Logger.Level.warning : .error
@@ -41,9 +41,9 @@ struct FleetVisit: Sendable {
     init(
         _ place: FleetPlace, monitor: ReachabilityMonitor = ReachabilityMonitor(), say: (@Sendable (String) -> Void)? = nil,
         saysAll: Bool = true
-    ) throws(FleetFailure) {
+    ) throws(CommandFailure) {
         try self.init(monitor: monitor, broker: "\(place.broker)", scope: place.broker.scope, say: say, saysAll: saysAll) {
-            configuration throws(FleetFailure) in try place.member(monitor: monitor, configuration: configuration)
+            configuration throws(CommandFailure) in try place.member(monitor: monitor, configuration: configuration)
         }
     }
 
@@ -66,12 +66,12 @@ struct FleetVisit: Sendable {
     /// Waits until the picture is current; throws if only a person can end the failure, or after a time limit.
     func picture(within limit: Duration, clock: any Clock<Duration> = ContinuousClock()) async throws -> FleetPicture {
         let site = member.site
-        let answer = await withTaskGroup(of: Result<FleetPicture, FleetFailure>?.self) { group in
+        let answer = await withTaskGroup(of: Result<FleetPicture, CommandFailure>?.self) { group in
             group.addTask { [news, member] in
                 for await _ in news {
                     let picture = member.nodes
                     if picture.isCurrent { return .success(picture) }
-                    if let failure = member.lastFailure, failure.needsPerson { return .failure(FleetFailure(failure, of: site)) }
+                    if let failure = member.lastFailure, failure.needsPerson { return .failure(CommandFailure(failure, of: site)) }
                 }
                 return nil
             }
@@ -85,7 +85,7 @@ struct FleetVisit: Sendable {
         switch answer {
         case .success(let picture): return picture
         case .failure(let failure): throw failure
-        case nil: throw FleetFailure(.unknown, "the site \(site) is unknown for \(durationText(limit)): \(obstacle)")
+        case nil: throw CommandFailure(.unknown, "the site \(site) is unknown for \(durationText(limit)): \(obstacle)")
         }
     }
 

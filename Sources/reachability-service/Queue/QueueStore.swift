@@ -46,33 +46,24 @@ struct StoreOption: ParsableArguments {
     /// Opens the store; creates it if it is missing and `isCreated`.
     ///
     /// - Parameter bus: The bus that connects to a server.
-    func open(creating isCreated: Bool = true, bus: RetryBus? = nil) throws(QueueFailure) -> QueueStore {
+    func open(creating isCreated: Bool = true, bus: RetryBus? = nil) throws(CommandFailure) -> QueueStore {
         let path = if let path = path ?? named { path } else { try Self.defaultPath() }
         return try QueueStore(path: path, creating: isCreated, bus: bus)
     }
 
     /// The file for this user.
-    static func defaultPath() throws(QueueFailure) -> String { try stateDirectory() + "/queue.db" }
+    static func defaultPath() throws(CommandFailure) -> String { try stateDirectory() + "/queue.db" }
 
     /// The directory for this user's queues.
-    static func stateDirectory() throws(QueueFailure) -> String {
-        // A relative path is invalid (XDG Base Directory Specification).
-        if let state = Program.environment("XDG_STATE_HOME"), state.hasPrefix("/") { return "\(state)/reachability-watch" }
-        if let home = Program.environment("HOME"), home.hasPrefix("/") { return "\(home)/.local/state/reachability-watch" }
-        throw QueueFailure(.usage, "neither XDG_STATE_HOME nor HOME is set; next: name the file with --store")
+    static func stateDirectory() throws(CommandFailure) -> String {
+        if let directory = ServePlaces.stateDirectory(Program.environment) { return directory }
+        throw CommandFailure(.usage, "neither XDG_STATE_HOME nor HOME is set; next: name the file with --store")
     }
 }
 
-/// A failure of a queue command, with its exit status.
-struct QueueFailure: Error {
-    var status: ExitStatus
-    var message: String
-
-    init(_ status: ExitStatus, _ message: String) { (self.status, self.message) = (status, message) }
-
+extension CommandFailure {
     init(_ error: JobStoreError) {
-        message = error.description
-        status =
+        let status: ExitStatus =
             switch error.code {
             case .foreign, .newerSchema, .corrupt, .otherDatabase: .invalidData
             case .insecure: .notPermitted
@@ -81,11 +72,12 @@ struct QueueFailure: Error {
             case .diskFull, .inputOutput: .outputFailed
             default: .noInput
             }
+        self.init(status, error.description)
     }
 
     init(_ error: any Error) {
         switch error {
-        case let failure as QueueFailure: self = failure
+        case let failure as CommandFailure: self = failure
         case let error as JobStoreError: self.init(error)
         case let error as InvalidArgument: self.init(.usage, error.description)
         default: self.init(.outputFailed, "\(error)")
@@ -107,13 +99,13 @@ struct QueueStore: Sendable {
     /// Opens a store.
     ///
     /// - Parameter isCreated: False to fail if the file is missing.
-    init(path: String, creating isCreated: Bool, bus: RetryBus? = nil) throws(QueueFailure) {
+    init(path: String, creating isCreated: Bool, bus: RetryBus? = nil) throws(CommandFailure) {
         if Self.isDatabase(path) {
             self = try Self.onServer(path, creating: isCreated, bus)
             return
         }
         guard isCreated || access(path, F_OK) == 0 else {
-            throw QueueFailure(
+            throw CommandFailure(
                 .noInput, "there is no queue at \(quotation(path)); next: add a command, or name a store with --store")
         }
         #if SQLite
@@ -122,10 +114,10 @@ struct QueueStore: Sendable {
             let store = try SQLiteStore(path: path)
             self.init(store, lock: store.workerLock, output: OutputDirectory(path: path + ".output"))
         } catch {
-            throw QueueFailure(error)
+            throw CommandFailure(error)
         }
         #else
-        throw QueueFailure(
+        throw CommandFailure(
             .unavailable, "this build has no SQLite and cannot keep a queue; next: build it with `swift build --traits SQLite`")
         #endif
     }
@@ -142,7 +134,7 @@ struct QueueStore: Sendable {
     }
 
     /// Makes the store of a database; the output of attempts stays on the machine that ran them.
-    private static func onServer(_ url: String, creating isCreated: Bool, _ bus: RetryBus?) throws(QueueFailure) -> QueueStore {
+    private static func onServer(_ url: String, creating isCreated: Bool, _ bus: RetryBus?) throws(CommandFailure) -> QueueStore {
         #if PostgreSQL
         let store = PostgreSQLStore(url, bus: bus, installsTables: isCreated)
         let name = store.address.map { $0.isLetter || $0.isNumber || $0 == "." ? $0 : "-" }
@@ -151,7 +143,7 @@ struct QueueStore: Sendable {
         createParents(of: output + "/file")
         return QueueStore(store, output: OutputDirectory(path: output))
         #else
-        throw QueueFailure(
+        throw CommandFailure(
             .unavailable, "this build has no PostgreSQL; next: build it with `swift build --traits Service,PostgreSQL`")
         #endif
     }

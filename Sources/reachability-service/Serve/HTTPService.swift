@@ -30,7 +30,7 @@ struct HTTPService: Sendable {
     /// Serves until the task is cancelled, and returns when all connections are closed.
     ///
     /// - Parameter onListening: Receives the port once the server listens; `nil` for a Unix socket.
-    /// - Throws: ``ServeFailure`` if it cannot listen there.
+    /// - Throws: ``CommandFailure`` if it cannot listen there.
     func run(onListening: @escaping @Sendable (Int?) async -> Void) async throws {
         let logger = Logger(label: "http") { _ in SwiftLogNoOpLogHandler() }
         let application = Application(
@@ -66,11 +66,11 @@ struct HTTPService: Sendable {
         }
     }
 
-    private static func failure(_ error: any Error, _ address: ListenAddress) -> ServeFailure {
+    private static func failure(_ error: any Error, _ address: ListenAddress) -> CommandFailure {
         guard let error = error as? IOError else {
-            return ServeFailure(.unknown, "the HTTP server ended: \(error); next: report this with the version")
+            return CommandFailure(.unknown, "the HTTP server ended: \(error); next: report this with the version")
         }
-        return ServeFailure(
+        return CommandFailure(
             .cannotCreate,
             "cannot listen on \(quotation(address.url(port: nil))): \(errorText(error.errnoCode)); "
                 + "next: name another place with --listen")

@@ -14,7 +14,7 @@ actor History {
     static let maxObservations = 200_000
 
     /// Opens the file; `nil` to keep observations in memory only.
-    private let opening: (@Sendable () throws(ServeFailure) -> any HistoryStorage)?
+    private let opening: (@Sendable () throws(CommandFailure) -> any HistoryStorage)?
     private var file: (any HistoryStorage)?
     private let scopes: [String]
     private let report: @Sendable (String) -> Void
@@ -35,7 +35,7 @@ actor History {
     ///   - opening: Opens the file; `nil` to keep observations in memory only.
     ///   - report: Writes a message.
     init(
-        _ scopes: [Scope], opening: (@Sendable () throws(ServeFailure) -> any HistoryStorage)?,
+        _ scopes: [Scope], opening: (@Sendable () throws(CommandFailure) -> any HistoryStorage)?,
         report: @escaping @Sendable (String) -> Void
     ) {
         (self.opening, self.report) = (opening, report)
@@ -49,9 +49,9 @@ actor History {
 
     /// Opens the file; a full or failing disk is reported, and tried again with each write.
     ///
-    /// - Throws: ``ServeFailure`` if the file is of another program or user, or cannot be created there.
-    func open() throws(ServeFailure) {
-        do throws(ServeFailure) {
+    /// - Throws: ``CommandFailure`` if the file is of another program or user, or cannot be created there.
+    func open() throws(CommandFailure) {
+        do throws(CommandFailure) {
             file = try opening?()
         } catch {
             guard error.status == .outputFailed else { throw error }

@@ -23,7 +23,7 @@ final class HistoryFile: HistoryStorage {
     /// A missing directory is created with mode 0700, files with mode 0600.
     ///
     /// - Parameter started: The time of the service's start, since 1970.
-    init(directory: String, started: Duration) throws(ServeFailure) {
+    init(directory: String, started: Duration) throws(CommandFailure) {
         let path = "\(directory)/history.db"
         Self.create(directory)
         let lock = try Self.takeLock(path)
@@ -45,7 +45,7 @@ final class HistoryFile: HistoryStorage {
             }
         } catch {
             FileLock.close(lock)
-            throw error as? ServeFailure ?? Self.failure(error, path)
+            throw error as? CommandFailure ?? Self.failure(error, path)
         }
         (self.path, self.lock) = (path, lock)
     }
@@ -113,11 +113,11 @@ final class HistoryFile: HistoryStorage {
     /// Returns the observations in a directory, while a service may write them; opens the file for reading only.
     ///
     /// - Parameter start: The time from which on all are returned, with the last one of each scope before it; `nil` for all.
-    static func observations(in directory: String, from start: Duration?) throws(ServeFailure) -> [Observation] {
+    static func observations(in directory: String, from start: Duration?) throws(CommandFailure) -> [Observation] {
         let path = "\(directory)/history.db"
         do {
             guard access(path, R_OK) == 0 else {
-                throw ServeFailure(
+                throw CommandFailure(
                     .noInput, "there is no history \(quotation(path)): \(errorText(errno)); next: name the directory of a service")
             }
             return try inspecting(path) { db in
@@ -129,7 +129,7 @@ final class HistoryFile: HistoryStorage {
                 return found
             }
         } catch {
-            throw error as? ServeFailure ?? failure(error, path, verb: "read")
+            throw error as? CommandFailure ?? failure(error, path, verb: "read")
         }
     }
 
@@ -210,12 +210,12 @@ final class HistoryFile: HistoryStorage {
         let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0
         guard tables > 0 else { return false }
         guard application == applicationID else {
-            throw ServeFailure(
+            throw CommandFailure(
                 .invalidData, "\(quotation(path)) is a database of another program; next: name another directory with --history")
         }
         let found = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         guard found <= version else {
-            throw ServeFailure(
+            throw CommandFailure(
                 .invalidData,
                 "\(quotation(path)) has version \(found), and this program knows versions up to \(version); next: update it")
         }
@@ -257,18 +257,18 @@ final class HistoryFile: HistoryStorage {
     }
 
     /// Takes the lock of a service, which ends with the process.
-    private static func takeLock(_ path: String) throws(ServeFailure) -> Int32 {
+    private static func takeLock(_ path: String) throws(CommandFailure) -> Int32 {
         let file = path + "-lock"
         let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
-            throw ServeFailure(
+            throw CommandFailure(
                 .cannotCreate,
                 "\(quotation(file)) cannot be created: \(errorText(errno)); next: name a directory of yours with --history, or none"
             )
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             close(descriptor)
-            throw ServeFailure(
+            throw CommandFailure(
                 .cannotCreate,
                 "another service writes the history \(quotation(path)); next: stop it, or name another directory with --history, "
                     + "or none")
@@ -277,18 +277,18 @@ final class HistoryFile: HistoryStorage {
     }
 
     /// Refuses a file that is not this user's, or that others may write.
-    private static func checkOwner(_ path: String) throws(ServeFailure) {
+    private static func checkOwner(_ path: String) throws(CommandFailure) {
         var info = stat()
         guard lstat(path, &info) == 0 else { return }
         guard info.st_mode & S_IFMT == S_IFREG, info.st_uid == geteuid(), info.st_mode & 0o022 == 0 else {
-            throw ServeFailure(
+            throw CommandFailure(
                 .notPermitted,
                 "\(quotation(path)) belongs to another user, is no file, or others may write it; next: name another directory with "
                     + "--history")
         }
     }
 
-    private static func failure(_ error: any Error, _ path: String, verb: String = "written") -> ServeFailure {
+    private static func failure(_ error: any Error, _ path: String, verb: String = "written") -> CommandFailure {
         let code = (error as? DatabaseError)?.resultCode
         let reason = (error as? DatabaseError)?.message ?? "\(error)"
         let (status, next): (ExitStatus, String) =
@@ -299,7 +299,7 @@ final class HistoryFile: HistoryStorage {
             case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM: (.cannotCreate, "check the permissions of its directory")
             default: (.outputFailed, "check the disk and the kernel's log")
             }
-        return ServeFailure(status, "the history \(quotation(path)) cannot be \(verb): \(reason); next: \(next)")
+        return CommandFailure(status, "the history \(quotation(path)) cannot be \(verb): \(reason); next: \(next)")
     }
 }
 #endif

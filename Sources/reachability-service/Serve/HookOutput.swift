@@ -82,10 +82,10 @@ final class HookOutput: @unchecked Sendable {
     /// Opens the pipe; never closed.
     ///
     /// - Parameter say: Takes the lines.
-    init(say: @escaping @Sendable (String) -> Void) throws(ServeFailure) {
+    init(say: @escaping @Sendable (String) -> Void) throws(CommandFailure) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else {
-            throw ServeFailure(
+            throw CommandFailure(
                 .unknown, "--hooks has no pipe: \(errorText(errno)); next: raise the limit of files, e.g. `ulimit -n 256`")
         }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }

@@ -73,25 +73,25 @@ struct SocketFile: Hashable {
 
     /// Makes way for a new socket: removes one that no process listens on.
     ///
-    /// - Throws: ``ServeFailure`` if a process listens there, or if the file is something else.
-    func prepare() throws(ServeFailure) {
+    /// - Throws: ``CommandFailure`` if a process listens there, or if the file is something else.
+    func prepare() throws(CommandFailure) {
         var info = stat()
         guard lstat(path, &info) == 0 else { return }
         guard info.st_mode & S_IFMT == S_IFSOCK else {
-            throw ServeFailure(.cannotCreate, "\(quotation(path)) exists and is no socket; next: name another path with --listen")
+            throw CommandFailure(.cannotCreate, "\(quotation(path)) exists and is no socket; next: name another path with --listen")
         }
         switch connectionError() {
         // EAGAIN: its queue of connections is full.
         case 0, EAGAIN:
-            throw ServeFailure(
+            throw CommandFailure(
                 .cannotCreate, "another process listens on \(quotation(path)); next: stop it, or name another path with --listen")
         case ECONNREFUSED: break
         case let error:
-            throw ServeFailure(
+            throw CommandFailure(
                 .notPermitted, "the socket \(quotation(path)) cannot be replaced: \(errorText(error)); next: remove it")
         }
         guard unlink(path) == 0 || errno == ENOENT else {
-            throw ServeFailure(
+            throw CommandFailure(
                 .cannotCreate, "the socket \(quotation(path)) cannot be removed: \(errorText(errno)); next: check its directory")
         }
     }
@@ -113,15 +113,4 @@ struct SocketFile: Hashable {
         }
         return result == 0 ? 0 : errno
     }
-}
-
-/// A failure of `serve`, with its exit status.
-struct ServeFailure: Error, Hashable, CustomStringConvertible {
-    var status: ExitStatus
-    /// The mistake and, after `next:`, the remedy.
-    var message: String
-
-    var description: String { message }
-
-    init(_ status: ExitStatus, _ message: String) { (self.status, self.message) = (status, message) }
 }

@@ -34,7 +34,7 @@ actor QueueView {
         } catch {
             // It may have been removed or repaired.
             opened = nil
-            snapshot.problem = QueueFailure(error).message
+            snapshot.problem = CommandFailure(error).message
         }
         return snapshot
     }
@@ -50,7 +50,7 @@ actor QueueView {
             }
         } catch {
             opened = nil
-            return QueueFailure(error).message
+            return CommandFailure(error).message
         }
     }
 

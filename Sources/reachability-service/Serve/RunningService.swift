@@ -10,7 +10,7 @@ struct RunningService: Sendable {
         case interrupted
         /// The monitor ended, with an error if there was one.
         case monitorEnded(ReachabilityError?)
-        case failed(ServeFailure)
+        case failed(CommandFailure)
     }
 
     let session: ServeSession
@@ -72,10 +72,10 @@ struct RunningService: Sendable {
             try await HTTPService(address: address, session: session, connections: ConnectionLimit(maxConnections))
                 .run(onListening: onListening)
             return .interrupted
-        } catch let failure as ServeFailure {
+        } catch let failure as CommandFailure {
             return .failed(failure)
         } catch {
-            return .failed(ServeFailure(.unknown, "\(error)"))
+            return .failed(CommandFailure(.unknown, "\(error)"))
         }
     }
 }

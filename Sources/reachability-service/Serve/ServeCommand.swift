@@ -98,7 +98,7 @@ struct ServeCommand: ParsableCommand {
         let isAnnounced = fleet.name(Program.environment) != nil
         let limit = manager.notifyAddress == nil && !isAnnounced ? Program.timeToEnd : .seconds(5)
         Program.run(in: target.namespacePath, endingWithin: limit, supervisor: supervisor) { [self] interruption in
-            do throws(ServeFailure) {
+            do throws(CommandFailure) {
                 return try await serve(for: manager, until: interruption, supervisor)
             } catch {
                 DescriptorOutput.printMessage(quotingInput(in: error.message, words: RawArguments.texts))
@@ -110,7 +110,7 @@ struct ServeCommand: ParsableCommand {
     #if Service
     private func serve(
         for manager: ServiceManager, until interruption: AsyncStream<Int32>, _ supervisor: ChildSupervisor?
-    ) async throws(ServeFailure) -> ExitStatus {
+    ) async throws(CommandFailure) -> ExitStatus {
         // Everything that the service creates is its user's alone.
         let mask = umask(0o077)
         var served: ServeHooks?
@@ -158,15 +158,15 @@ struct ServeCommand: ParsableCommand {
     #else
     private func serve(
         for manager: ServiceManager, until interruption: AsyncStream<Int32>, _ supervisor: ChildSupervisor?
-    ) async throws(ServeFailure) -> ExitStatus {
-        throw ServeFailure(
+    ) async throws(CommandFailure) -> ExitStatus {
+        throw CommandFailure(
             .unavailable, "this build cannot serve; next: build it with `swift build --traits Service`")
     }
     #endif
 
     // MARK: - Places
 
-    private func keptHistory() throws(ServeFailure) -> History {
+    private func keptHistory() throws(CommandFailure) -> History {
         #if SQLite
         guard let directory = try historyDirectory() else {
             return History(target.scopes, opening: nil, report: DescriptorOutput.printMessage)
@@ -174,7 +174,7 @@ struct ServeCommand: ParsableCommand {
         let started = ServiceClock.kernel.wallTime()
         return History(
             target.scopes,
-            opening: { () throws(ServeFailure) in try HistoryFile(directory: directory, started: started) },
+            opening: { () throws(CommandFailure) in try HistoryFile(directory: directory, started: started) },
             report: DescriptorOutput.printMessage)
         #else
         return History(target.scopes, opening: nil, report: DescriptorOutput.printMessage)
@@ -182,25 +182,21 @@ struct ServeCommand: ParsableCommand {
     }
 
     /// Returns the directory of the history; `nil` for none.
-    private func historyDirectory() throws(ServeFailure) -> String? {
+    private func historyDirectory() throws(CommandFailure) -> String? {
         if let history { return history == "none" ? nil : history }
         guard let directory = ServePlaces.historyDirectory(Program.environment) else {
-            throw ServeFailure(
+            throw CommandFailure(
                 .usage,
                 "neither STATE_DIRECTORY, XDG_STATE_HOME nor HOME is set; next: name a directory with --history, or --history none")
         }
         return directory
     }
 
-    private func servedFleet(_ monitor: ReachabilityMonitor) throws(ServeFailure) -> ServedFleet? {
-        do throws(FleetFailure) {
-            guard let (node, place) = try fleet.place(Program.environment) else { return nil }
-            return try ServedFleet(
-                node, at: place, monitor: monitor, scopes: target.scopes, stateDirectory: try? historyDirectory(),
-                say: DescriptorOutput.printMessage)
-        } catch {
-            throw ServeFailure(error.status, error.message)
-        }
+    private func servedFleet(_ monitor: ReachabilityMonitor) throws(CommandFailure) -> ServedFleet? {
+        guard let (node, place) = try fleet.place(Program.environment) else { return nil }
+        return try ServedFleet(
+            node, at: place, monitor: monitor, scopes: target.scopes, stateDirectory: try? historyDirectory(),
+            say: DescriptorOutput.printMessage)
     }
 
     private func queueView(_ monitor: ReachabilityMonitor) -> QueueView? {
@@ -215,6 +211,11 @@ enum ServePlaces {
     /// Specification); `nil` if the environment names none.
     static func historyDirectory(_ environment: (String) -> String?) -> String? {
         if let list = environment("STATE_DIRECTORY"), let first = list.split(separator: ":").first { return String(first) }
+        return stateDirectory(environment)
+    }
+
+    /// Returns the state directory of this user; a relative path is invalid (XDG Base Directory Specification).
+    static func stateDirectory(_ environment: (String) -> String?) -> String? {
         if let state = environment("XDG_STATE_HOME"), state.hasPrefix("/") { return "\(state)/reachability-watch" }
         if let home = environment("HOME"), home.hasPrefix("/") { return "\(home)/.local/state/reachability-watch" }
         return nil

@@ -32,7 +32,7 @@ struct ServeFleetOptions: ParsableArguments {
     }
 
     /// Returns the name and the place; `nil` if this machine is not announced.
-    func place(_ environment: (String) -> String?) throws(FleetFailure) -> (node: FleetName, place: FleetPlace)? {
+    func place(_ environment: (String) -> String?) throws(CommandFailure) -> (node: FleetName, place: FleetPlace)? {
         guard let text = name(environment) else { return nil }
         let option = announce == nil ? Self.variable : "--announce"
         return (try FleetPlace.name(text, of: option), try FleetPlace(broker.settings(environment)))

@@ -45,11 +45,11 @@ struct ServeHooks: Sendable {
     ///   - supervisor: Runs them, on a thread that this starts.
     ///   - fileModeMask: Their mask of the modes of new files.
     ///   - say: Takes messages, and the lines that hooks write.
-    /// - Throws: ``ServeFailure`` if the directory is missing, or if other users could change it.
+    /// - Throws: ``CommandFailure`` if the directory is missing, or if other users could change it.
     init(
         _ options: ServeHookOptions, scopes: [Scope], supervisor: ChildSupervisor, fileModeMask: mode_t,
         say: @escaping @Sendable (String) -> Void
-    ) throws(ServeFailure) {
+    ) throws(CommandFailure) {
         let output = try HookOutput(say: say)
         let path = RawArguments.bytes(typedAs: options.hooks ?? "")
         let directory = HookDirectory(path) { name, start throws(ChildFailure) in
@@ -66,12 +66,12 @@ struct ServeHooks: Sendable {
         do throws(HookProblem) {
             names = try directory.names()
         } catch {
-            throw ServeFailure(error.isMissing ? .noInput : .notPermitted, "--hooks: \(error)")
+            throw CommandFailure(error.isMissing ? .noInput : .notPermitted, "--hooks: \(error)")
         }
         // After setns(2): a thread's children are in its namespace.
         let error = SystemThread.start(named: "hooks") { supervisor.supervise() }
         guard error == 0 else {
-            throw ServeFailure(
+            throw CommandFailure(
                 .unknown, "--hooks has no thread: \(errorText(error)); next: raise the limit of processes, e.g. `ulimit -u`")
         }
         // A hook that may not run is reported with the first transition.

@@ -45,7 +45,7 @@ final class ServedFleet: Sendable {
     convenience init(
         _ node: FleetName, at place: FleetPlace, monitor: ReachabilityMonitor, scopes: [Scope], stateDirectory: String?,
         say: @escaping @Sendable (String) -> Void
-    ) throws(FleetFailure) {
+    ) throws(CommandFailure) {
         var configuration = FleetMember.Configuration()
         if let scope = scopes.first { configuration.scope = scope }
         configuration.stateDirectory = stateDirectory

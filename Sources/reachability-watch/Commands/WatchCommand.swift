@@ -79,7 +79,7 @@ struct WatchCommand: ParsableCommand {
     ) async -> ExitStatus {
         var session = session
         session.display = display
-        do throws(LogFile.Failure) {
+        do throws(CommandFailure) {
             if let place = log.place { session.log = try WatchLog(place, scopes: target.scopes) }
         } catch {
             DescriptorOutput.printMessage(error.message)

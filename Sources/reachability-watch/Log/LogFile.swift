@@ -16,14 +16,6 @@ final class LogFile {
         var kept: Int
     }
 
-    /// A file that cannot be opened or written.
-    struct Failure: Error, Hashable {
-        /// The status of a command that cannot begin without it.
-        var status: ExitStatus
-        /// The problem and a remedy.
-        var message: String
-    }
-
     /// The beginning of each line of `watch` (docs/json.md).
     private static let beginning = Array(#"{"event":"#.utf8)
 
@@ -56,13 +48,13 @@ final class LogFile {
     }
 
     /// Opens the file for appending; creates it if it is missing.
-    func open() throws(Failure) {
+    func open() throws(CommandFailure) {
         close()
         // Not blocking: a FIFO has no reader yet.
         let flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK
         let opened = Glibc.open(place.path.cString, flags, 0o600)
         guard opened >= 0 else { throw refusal(errno) }
-        do throws(Failure) {
+        do throws(CommandFailure) {
             size = try check(opened)
         } catch {
             FileLock.close(opened)
@@ -79,7 +71,7 @@ final class LogFile {
     }
 
     /// Returns true if the file is empty, or was emptied since the last append, as by copytruncate of logrotate(8).
-    func isAtBeginning() throws(Failure) -> Bool {
+    func isAtBeginning() throws(CommandFailure) -> Bool {
         var information = stat()
         guard fstat(descriptor, &information) == 0 else { throw failure(errno, "examined") }
         defer { size = information.st_size }
@@ -92,7 +84,7 @@ final class LogFile {
     /// Renames the file to FILE.1, FILE.1 to FILE.2 and so on, and opens another one.
     ///
     /// - Returns: The problem if the file cannot be renamed: it is then used until it has grown by its limit once more.
-    func rotate() throws(Failure) -> String? {
+    func rotate() throws(CommandFailure) -> String? {
         if isInItsPlace, let problem = shift() {
             largest = size + off_t(place.largest)
             return problem
@@ -102,7 +94,7 @@ final class LogFile {
     }
 
     /// Appends bytes that end with a line: all of them, or none.
-    func append(_ bytes: [UInt8]) throws(Failure) {
+    func append(_ bytes: [UInt8]) throws(CommandFailure) {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
@@ -169,22 +161,22 @@ final class LogFile {
     /// A killed process or a full disk has left such a line.
     ///
     /// - Returns: The file's size.
-    private func check(_ descriptor: Int32) throws(Failure) -> off_t {
+    private func check(_ descriptor: Int32) throws(CommandFailure) -> off_t {
         var information = stat()
         guard fstat(descriptor, &information) == 0, information.st_mode & S_IFMT == S_IFREG else {
-            throw Failure(status: .cannotCreate, message: "\(name) is no regular file; next: choose another name")
+            throw CommandFailure(.cannotCreate, "\(name) is no regular file; next: choose another name")
         }
         guard information.st_uid == geteuid() else {
-            throw Failure(status: .notPermitted, message: "\(name) belongs to another user; next: choose another file")
+            throw CommandFailure(.notPermitted, "\(name) belongs to another user; next: choose another file")
         }
         guard information.st_mode & 0o022 == 0 else {
-            throw Failure(status: .notPermitted, message: "\(name) may be written by others; next: chmod go-w \(name)")
+            throw CommandFailure(.notPermitted, "\(name) may be written by others; next: chmod go-w \(name)")
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else {
-            throw Failure(status: .cannotCreate, message: "\(name) is the log of another process; next: choose another file")
+            throw CommandFailure(.cannotCreate, "\(name) is the log of another process; next: choose another file")
         }
         guard Self.hasLines(descriptor) else {
-            throw Failure(status: .cannotCreate, message: "\(name) is no log of watch; next: choose another file")
+            throw CommandFailure(.cannotCreate, "\(name) is no log of watch; next: choose another file")
         }
         var last: UInt8 = 0
         if information.st_size > 0, pread(descriptor, &last, 1, information.st_size - 1) == 1, last != UInt8(ascii: "\n") {
@@ -195,15 +187,15 @@ final class LogFile {
         return information.st_size
     }
 
-    private func refusal(_ error: Int32) -> Failure {
+    private func refusal(_ error: Int32) -> CommandFailure {
         switch error {
-        case ELOOP: Failure(status: .cannotCreate, message: "\(name) is a symbolic link; next: name the file itself")
-        case EISDIR: Failure(status: .cannotCreate, message: "\(name) is a directory; next: name a file in it")
+        case ELOOP: CommandFailure(.cannotCreate, "\(name) is a symbolic link; next: name the file itself")
+        case EISDIR: CommandFailure(.cannotCreate, "\(name) is a directory; next: name a file in it")
         default: failure(error, "opened")
         }
     }
 
-    private func failure(_ error: Int32, _ action: String) -> Failure {
+    private func failure(_ error: Int32, _ action: String) -> CommandFailure {
         let remedy =
             switch error {
             case ENOSPC, EDQUOT: "free space on its disk"
@@ -211,7 +203,6 @@ final class LogFile {
             case ENOENT: "create its directory"
             default: "check the file and its directory"
             }
-        return Failure(
-            status: .cannotCreate, message: "\(name) cannot be \(action): \(errorText(error)) (errno \(error)); next: \(remedy)")
+        return CommandFailure(.cannotCreate, "\(name) cannot be \(action): \(errorText(error)) (errno \(error)); next: \(remedy)")
     }
 }

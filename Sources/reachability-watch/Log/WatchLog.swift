@@ -29,7 +29,7 @@ actor WatchLog {
     init(
         _ place: LogFile.Place, scopes: [Scope], clock: any Clock<Duration> = ContinuousClock(),
         now: @escaping @Sendable () -> Moment = { .now }
-    ) throws(LogFile.Failure) {
+    ) throws(CommandFailure) {
         file = LogFile(place)
         self.scopes = scopes
         (self.clock, self.now) = (clock, now)
@@ -80,7 +80,7 @@ actor WatchLog {
     /// Appends a line, after a new beginning where one is due; without a line only the beginning.
     private func append(_ line: JSONValue?, at moment: Moment) {
         guard !isOver else { return }
-        do throws(LogFile.Failure) {
+        do throws(CommandFailure) {
             try write(line, at: moment)
             if isFailing { note("\(file.name) is written again") }
             isFailing = false
@@ -93,7 +93,7 @@ actor WatchLog {
         timer.set(after: isFailing ? Self.retryInterval : Self.heartbeat, on: clock) { [self] in await beat() }
     }
 
-    private func write(_ line: JSONValue?, at moment: Moment) throws(LogFile.Failure) {
+    private func write(_ line: JSONValue?, at moment: Moment) throws(CommandFailure) {
         let isDeleted = file.isOpen && file.isDeleted
         if isDeleted { file.close() }
         var begins = !file.isOpen

@@ -81,7 +81,7 @@ struct SimulateCommand: ParsableCommand {
                     DescriptorOutput.printMessage("\(quotation(name)): the rest was not read; next: correct these mistakes first")
                 }
                 return .invalidData
-            } catch let failure as OutputFile.Failure {
+            } catch let failure as CommandFailure {
                 DescriptorOutput.printMessage(failure.message)
                 return failure.status
             } catch let error as ReachabilityError {

@@ -6,9 +6,9 @@ import Testing
 @testable import reachability_service
 
 struct FleetOptionTests {
-    private func failure(_ words: [String], _ environment: [String: String] = [:]) throws -> FleetFailure? {
+    private func failure(_ words: [String], _ environment: [String: String] = [:]) throws -> CommandFailure? {
         let settings = try BrokerOptions.parse(words).settings { environment[$0] }
-        do throws(FleetFailure) {
+        do throws(CommandFailure) {
             _ = try FleetPlace(settings)
             return nil
         } catch {
@@ -58,7 +58,7 @@ struct FleetOptionTests {
             (FleetError.Code.refused, ExitStatus.notPermitted), (.unusableFile, .noInput), (.notSecure, .unknown),
             (.unreachable, .unknown), (.connectionLost, .unknown),
         ] {
-            let failure = FleetFailure(FleetError(code, subject: "text"), of: site)
+            let failure = CommandFailure(FleetError(code, subject: "text"), of: site)
             #expect(failure.status == status && failure.message == "the site home is unknown: text")
         }
     }

@@ -21,14 +21,14 @@ struct FleetVisitTests {
     init() throws { bench = try FleetWorld() }
 
     /// Starts to wait for the picture, at most 10 s.
-    private func start(_ visit: FleetVisit) -> FleetWorld.Started<Result<FleetPicture, FleetFailure>> {
+    private func start(_ visit: FleetVisit) -> FleetWorld.Started<Result<FleetPicture, CommandFailure>> {
         bench.start { [clock = bench.world.clock] in
             do {
                 return .success(try await visit.run { try await visit.picture(within: .seconds(10), clock: clock) })
-            } catch let failure as FleetFailure {
+            } catch let failure as CommandFailure {
                 return .failure(failure)
             } catch {
-                return .failure(FleetFailure(.usage, "\(error)"))
+                return .failure(CommandFailure(.usage, "\(error)"))
             }
         }
     }
@@ -37,12 +37,12 @@ struct FleetVisitTests {
         let (world, site) = (bench.world, bench.fleet.site)
         let say = { @Sendable [messages] (text: String) in messages.add(text) }
         return try FleetVisit(monitor: world.monitor, broker: "the broker", scope: nil, say: say, saysAll: saysAll) {
-            configuration throws(FleetFailure) in
+            configuration throws(CommandFailure) in
             do {
                 return try FleetMember(
                     node: nil, site: site, transport: RefusingTransport(failure: failure), scope: nil, monitor: world.monitor,
                     bus: world.bus, configuration: configuration)
-            } catch { throw FleetFailure(.usage, "\(error)") }
+            } catch { throw CommandFailure(.usage, "\(error)") }
         }
     }
 
@@ -75,7 +75,7 @@ struct FleetVisitTests {
             Issue.record("the visit goes on")
             return
         }
-        #expect(failure == FleetFailure(refusal, of: bench.fleet.site) && failure.status == .notPermitted)
+        #expect(failure == CommandFailure(refusal, of: bench.fleet.site) && failure.status == .notPermitted)
     }
 
     @Test(arguments: [(FleetError.Code.unreachable, true, 1), (.unreachable, false, 0), (.refused, false, 1)])

@@ -19,8 +19,8 @@ struct FleetWorld {
 
     func visit(say: (@Sendable (String) -> Void)? = nil, saysAll: Bool = true) throws -> FleetVisit {
         try FleetVisit(monitor: world.monitor, broker: "the broker", scope: nil, say: say, saysAll: saysAll) {
-            configuration throws(FleetFailure) in
-            do { return try fleet.member(nil, configuration: configuration) } catch { throw FleetFailure(.usage, "\(error)") }
+            configuration throws(CommandFailure) in
+            do { return try fleet.member(nil, configuration: configuration) } catch { throw CommandFailure(.usage, "\(error)") }
         }
     }
 

@@ -74,7 +74,7 @@ import Testing
         // As after fork(2).
         let copy = dup(descriptor)
         defer { close(copy) }
-        #expect(throws: ServeFailure.self) { try HistoryFile(directory: directory.path, started: Self.start) }
+        #expect(throws: CommandFailure.self) { try HistoryFile(directory: directory.path, started: Self.start) }
         file = nil
         file = try HistoryFile(directory: directory.path, started: Self.start)
         _ = file
@@ -95,7 +95,7 @@ import Testing
         func open(at seconds: Int64) -> History {
             History(
                 [.internet],
-                opening: { () throws(ServeFailure) in
+                opening: { () throws(CommandFailure) in
                     try HistoryFile(directory: directory.path, started: Self.start + .seconds(seconds))
                 },
                 report: { Issue.record("\($0)") })
@@ -148,7 +148,7 @@ import Testing
 
     @Test func reportsReadItMeanwhile() async throws {
         let directory = Directory()
-        #expect(throws: ServeFailure.self) { try HistoryFile.observations(in: directory.path, from: nil) }
+        #expect(throws: CommandFailure.self) { try HistoryFile.observations(in: directory.path, from: nil) }
         let first = try HistoryFile(directory: directory.path, started: Self.start)
         try await first.write([Self.observation(.satisfied, at: 0, kind: .baseline)], alive: Self.start + .seconds(9), isEnd: true)
         // A write behind the end changes nothing.
@@ -164,18 +164,18 @@ import Testing
     @Test func aSecondServiceIsRefused() throws {
         let directory = Directory()
         let first = try HistoryFile(directory: directory.path, started: Self.start)
-        let failure = #expect(throws: ServeFailure.self) { try HistoryFile(directory: directory.path, started: Self.start) }
+        let failure = #expect(throws: CommandFailure.self) { try HistoryFile(directory: directory.path, started: Self.start) }
         #expect(failure?.status == .cannotCreate && failure?.message.contains("another service") == true)
         withExtendedLifetime(first) {}
     }
 
     @Test func filesOfOthersAreRefused() throws {
-        func refusal(_ prepare: (String) throws -> Void) throws -> ServeFailure? {
+        func refusal(_ prepare: (String) throws -> Void) throws -> CommandFailure? {
             let directory = Directory()
             try FileManager.default.createDirectory(atPath: directory.path, withIntermediateDirectories: false)
             try prepare(directory.file)
             let before = try? Data(contentsOf: URL(fileURLWithPath: directory.file))
-            let failure = #expect(throws: ServeFailure.self) { try HistoryFile(directory: directory.path, started: Self.start) }
+            let failure = #expect(throws: CommandFailure.self) { try HistoryFile(directory: directory.path, started: Self.start) }
             #expect(failure?.message.contains("next: ") == true)
             #expect((try? Data(contentsOf: URL(fileURLWithPath: directory.file))) == before)
             return failure

@@ -18,7 +18,7 @@ private final class FailingStorage: HistoryStorage {
 
     func write(_ observations: [Observation], alive: Duration, isEnd: Bool) async throws {
         try state.withLock { state in
-            guard !state.isFull else { throw ServeFailure(.outputFailed, "the disk is full; next: free some space") }
+            guard !state.isFull else { throw CommandFailure(.outputFailed, "the disk is full; next: free some space") }
             state.observations += observations
             state.isEnded = isEnd
         }
@@ -31,7 +31,7 @@ private final class FailingStorage: HistoryStorage {
         _ update: @escaping @Sendable (inout Result, Observation) -> Void
     ) async throws -> Result {
         try state.withLock { state in
-            guard !state.isFull else { throw ServeFailure(.outputFailed, "the disk is full; next: free some space") }
+            guard !state.isFull else { throw CommandFailure(.outputFailed, "the disk is full; next: free some space") }
             return state.observations.reduce(into: initial, update)
         }
     }
@@ -55,7 +55,7 @@ private final class FailingStorage: HistoryStorage {
 
         init(scopes: [Scope] = [.internet]) {
             history = History(
-                scopes, opening: { [storage] () throws(ServeFailure) in storage },
+                scopes, opening: { [storage] () throws(CommandFailure) in storage },
                 report: { [messages] in messages.add($0) })
         }
     }
@@ -179,8 +179,8 @@ private final class FailingStorage: HistoryStorage {
 
     @Test func otherFailuresOfTheFileEndTheStart() async {
         let history = History(
-            [.internet], opening: { () throws(ServeFailure) in throw ServeFailure(.invalidData, "of another program") },
+            [.internet], opening: { () throws(CommandFailure) in throw CommandFailure(.invalidData, "of another program") },
             report: { _ in })
-        await #expect(throws: ServeFailure.self) { try await history.open() }
+        await #expect(throws: CommandFailure.self) { try await history.open() }
     }
 }
