@@ -3,8 +3,7 @@ import Testing
 
 /// The requirements of time.
 extension StoreSession {
-    /// A delay of the push, a backoff and a server's order hold a job back until their end, which `nextDue` names; an edge ends none
-    /// of them.
+    /// A delay of a push, a backoff and a server's order hold a job back until their end, which `nextDue` names; no edge ends it.
     func checkDelays() async throws {
         let worker = try await register()
         let (soft, hard) = (try await push("soft").id, try await push("hard").id)

@@ -127,6 +127,9 @@ extension StoreSession {
         #expect(times[0] >= .seconds(20) && times[0] < StoreLease.duration && times[1] < StoreLease.heartbeat)
         try await pass(.seconds(11), second)
         try await expectWorkers([second])
+        // No other worker removes this one.
+        try await pass(.seconds(31))
+        try await expectWorkers([], of: nil)
     }
 }
 

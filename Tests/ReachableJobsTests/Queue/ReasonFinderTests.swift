@@ -130,38 +130,33 @@ import Testing
     /// Expects reasons that a worker knows.
     private func workerSays(
         _ wanted: [String], of change: (inout JobExplanation) -> Void = { _ in },
-        sourceLocation: SourceLocation = #_sourceLocation, seenBy changeOutlook: (inout WorkerOutlook) -> Void
+        seenBy changeOutlook: (inout WorkerOutlook) -> Void = { _ in }, sourceLocation: SourceLocation = #_sourceLocation
     ) {
         #expect(reasons(explanation(change), seenBy: outlook(changeOutlook)) == wanted, sourceLocation: sourceLocation)
     }
 
     @Test func unregisteredKindsAreNamed() {
         workerSays(
-            ["unregistered: waits for a worker with the kind 'other': it is not registered here"], of: { $0.job.kind = "other" }
-        ) {
-            _ in
-        }
+            ["unregistered: waits for a worker with the kind 'other': it is not registered here"], of: { $0.job.kind = "other" })
         workerSays(
             ["unregistered: waits for a worker with version 3 of the kind 'send': registered here is 1, 2"],
-            of: { $0.job.version = 3 }
-        ) { _ in }
-        workerSays(["unregistered: waits for a worker that can read its scope 'moon'"], of: { $0.job.scope = "moon" }) { _ in }
+            of: { $0.job.version = 3 })
+        workerSays(["unregistered: waits for a worker that can read its scope 'moon'"], of: { $0.job.scope = "moon" })
         workerSays(
             ["undecodable: waits for a worker that can decode version 1 of the kind 'send'"],
-            of: { $0.job.softDelay = delay(160, since: 90, isNetwork: false) }
-        ) { $0.undecodable = [Self.id] }
-        workerSays([Self.turn]) { $0.undecodable = [Self.other] }
-        workerSays([Self.nothing]) { ($0.isEnding, $0.kinds) = (true, [:]) }
+            of: { $0.job.softDelay = delay(160, since: 90, isNetwork: false) }, seenBy: { $0.undecodable = [Self.id] })
+        workerSays([Self.turn], seenBy: { $0.undecodable = [Self.other] })
+        workerSays([Self.nothing], seenBy: { ($0.isEnding, $0.kinds) = (true, [:]) })
     }
 
     @Test func conditionsAndLimitsOfAWorkerAreNamed() {
         let network = PendingDurableJob.Reason(.network, "waits for the network: none")
         let login = PendingDurableJob.Reason(.condition, "waits for condition 'login'")
-        workerSays([Self.turn]) { _ in }
-        workerSays(["network: waits for the network: none", "condition: waits for condition 'login'"]) {
-            $0.unmet[Self.kindScope] = [network, login]
-        }
-        workerSays([Self.turn], of: { $0.job.scope = "192.0.2.1" }) { $0.unmet[Self.kindScope] = [network] }
+        workerSays([Self.turn])
+        workerSays(
+            ["network: waits for the network: none", "condition: waits for condition 'login'"],
+            seenBy: { $0.unmet[Self.kindScope] = [network, login] })
+        workerSays([Self.turn], of: { $0.job.scope = "192.0.2.1" }, seenBy: { $0.unmet[Self.kindScope] = [network] })
         func limit(_ limit: Int, held: [String: Int]) -> (inout WorkerOutlook) -> Void {
             { outlook in
                 outlook.kinds["send"]?.limit = limit
@@ -171,35 +166,35 @@ import Testing
         workerSays([Self.turn + ": 2 jobs of the kind 'send', as many as may at a time"], seenBy: limit(2, held: ["send": 2]))
         workerSays([Self.turn + ": 1 job of the kind 'send', as many as may at a time"], seenBy: limit(1, held: ["send": 1]))
         workerSays([Self.turn], seenBy: limit(2, held: ["send": 1, "other": 9]))
-        workerSays([Self.turn + ": job 00000000000000000000000000000001 has to run alone"]) { $0.alone = Self.other }
-        workerSays([Self.turn + ": the worker has claimed as many jobs as it may"]) { $0.isFull = true }
-        workerSays(["condition: waits for condition 'login'"]) { ($0.isFull, $0.unmet[Self.kindScope]) = (true, [login]) }
+        workerSays([Self.turn + ": job 00000000000000000000000000000001 has to run alone"], seenBy: { $0.alone = Self.other })
+        workerSays([Self.turn + ": the worker has claimed as many jobs as it may"], seenBy: { $0.isFull = true })
+        workerSays(["condition: waits for condition 'login'"], seenBy: { ($0.isFull, $0.unmet[Self.kindScope]) = (true, [login]) })
     }
 
     @Test func edgesEndNetworkFailures() {
         let backoff = "backingOff: backs off for 60 s"
-        workerSays([Self.turn], of: { fail(&$0.job, at: 90) }) { $0.edges[Self.kindScope] = at(95).nanoseconds }
-        workerSays([Self.turn], of: { fail(&$0.job, at: 90) }) { $0.began = at(95).nanoseconds }
-        workerSays([backoff + " after a network failure"], of: { fail(&$0.job, at: 95) }) {
-            $0.edges[Self.kindScope] = at(95).nanoseconds
-        }
-        workerSays([backoff], of: { $0.job.softDelay = delay(160, since: 90, isNetwork: false) }) {
-            $0.edges[Self.kindScope] = at(95).nanoseconds
-        }
+        workerSays([Self.turn], of: { fail(&$0.job, at: 90) }, seenBy: { $0.edges[Self.kindScope] = at(95).nanoseconds })
+        workerSays([Self.turn], of: { fail(&$0.job, at: 90) }, seenBy: { $0.began = at(95).nanoseconds })
+        workerSays(
+            [backoff + " after a network failure"], of: { fail(&$0.job, at: 95) },
+            seenBy: { $0.edges[Self.kindScope] = at(95).nanoseconds })
+        workerSays(
+            [backoff], of: { $0.job.softDelay = delay(160, since: 90, isNetwork: false) },
+            seenBy: { $0.edges[Self.kindScope] = at(95).nanoseconds })
     }
 
     @Test func claimsHereAndElsewhereDiffer() {
         func claimed(by worker: Int64) -> (inout JobExplanation) -> Void {
             { ($0.job.state, $0.worker) = (.running, WorkerID(rawValue: worker)) }
         }
-        workerSays(["claimed: waits at a worker of another process, which has claimed it"], of: claimed(by: 2)) { _ in }
-        workerSays([Self.turn], of: claimed(by: 1)) { _ in }
+        workerSays(["claimed: waits at a worker of another process, which has claimed it"], of: claimed(by: 2))
+        workerSays([Self.turn], of: claimed(by: 1))
         workerSays(
             ["queued: waits until it can run alone: 3 of its attempts ended with their process"],
-            of: { ($0.job.state, $0.worker, $0.job.counters.crashes) = (.running, WorkerID(rawValue: 1), 3) }
-        ) { $0.lonely = [Self.id] }
-        workerSays(["bus: \(onBus(.backingOff).reason)"], of: claimed(by: 1)) { $0.onBus = [Self.id: onBus(.backingOff)] }
-        workerSays([], of: claimed(by: 1)) { $0.onBus = [Self.id: onBus(.running)] }
+            of: { ($0.job.state, $0.worker, $0.job.counters.crashes) = (.running, WorkerID(rawValue: 1), 3) },
+            seenBy: { $0.lonely = [Self.id] })
+        workerSays(["bus: \(onBus(.backingOff).reason)"], of: claimed(by: 1), seenBy: { $0.onBus = [Self.id: onBus(.backingOff)] })
+        workerSays([], of: claimed(by: 1), seenBy: { $0.onBus = [Self.id: onBus(.running)] })
     }
 
     /// Fails on node `a`, for 60 s from now on.
