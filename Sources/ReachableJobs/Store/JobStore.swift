@@ -6,7 +6,7 @@ public import FoundationEssentials
 /// ``finish(_:by:)``, ``cancel(_:)`` and ``retry(_:limit:)`` return after their changes would survive a power failure. The others
 /// may be lost by one. Methods may be called from any task and process at the same time.
 ///
-/// Authors of stores check theirs with `JobStoreConformance` of ReachabilityTesting.
+/// The tests check each store by `JobStoreConformance`.
 ///
 /// The rules that a store enforces:
 ///

@@ -126,5 +126,21 @@ struct SQLiteWorkerTests {
         bench.machine.pass(.seconds(31))
         #expect(try await peer.claim(other).jobs.map(\.job.id) == [job.ticket.id])
     }
+
+    /// A late heartbeat counts while no other worker has noticed.
+    @Test func lateHeartbeatIsHonoured() async throws {
+        let bench = try SQLiteBench()
+        let (worker, job) = try await claimed(bench)
+        bench.machine.pass(.seconds(40))
+        _ = try await bench.store.extend(worker)
+        #expect(try await bench.store.succeed([job], by: worker) == [.recorded])
+        bench.machine.pass(.seconds(40))
+        // Nothing is there to claim, and the claim itself is valid.
+        #expect(try await bench.store.claim(worker).jobs.isEmpty)
+        // A worker of another process removes it.
+        let peer = try bench.peer()
+        _ = try await peer.claim(try await peer.register())
+        #expect(await storeError { _ = try await bench.store.extend(worker) }?.code == .unknownWorker)
+    }
 }
 #endif
