@@ -40,7 +40,9 @@ struct RecordedHistory {
         let recorder = try Recorder(owner, seed)
         try await recorder.open()
         var history = StoreHistory(seed: seed, recorder.subject)
-        if let flaw = try await history.run(steps) { Issue.record("seed \(seed): \(flaw)\nafter\n\(history.calls.joined(separator: "\n"))") }
+        if let flaw = try await history.run(steps) {
+            Issue.record("seed \(seed): \(flaw)\nafter\n\(history.calls.joined(separator: "\n"))")
+        }
         (self.owner, machine, operations) = (owner, recorder.machine, recorder.recording.operations)
         moments = recorder.close()
     }
