@@ -210,6 +210,24 @@ import Testing
         #expect(levels(member) == [false, false])
     }
 
+    @Test func numberOfMembersIsKeptForADay() throws {
+        var member = try Member()
+        try member.join()
+        for name in ["a", "b"] { member.hear(Member.word(.lost), of: name) }
+        member.hear(Member.word(.disconnected), of: "c")
+        #expect(member.sizes == [2, 3])
+        member.send(.disconnected)
+        member.pass(.seconds(86_399))
+        #expect(member.sizes == [2, 3])
+        member.pass(.seconds(1))
+        #expect(member.sizes == [2, 3, 1])
+        member.connect()
+        member.hear(Member.word(.lost), of: "a", isRetained: true)
+        member.pass(.seconds(1))
+        try member.echo()
+        #expect(member.sizes == [2, 3, 1, 3], "both are known, and neither has left")
+    }
+
     // MARK: - Each connection begins with the broker's words
 
     @Test func nodeWithoutWordIsUnknownAndThenRemoved() throws {

@@ -115,6 +115,7 @@ struct TestMember {
 
     var fired: [FleetTrigger] { effects.compactMap { if case .fire(let trigger) = $0 { trigger } else { nil } } }
     var changes: [FleetChange.Kind] { effects.compactMap { if case .changed(let change) = $0 { change.kind } else { nil } } }
+    var sizes: [Int] { effects.compactMap { if case .size(let size) = $0 { size } else { nil } } }
     func has(_ effect: FleetCore.Effect) -> Bool { effects.contains(effect) }
 
     // MARK: - Words
