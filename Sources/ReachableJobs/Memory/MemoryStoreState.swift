@@ -180,12 +180,8 @@ struct MemoryStoreState: Sendable {
         var open: [Lane.ID: ClaimRequest.Open] = [:]
         for named in request.lanes {
             let isThere = lanes[named.lane]?.key.target.queue == queue
-            guard isThere else {
-                claims.goneLanes.insert(named.lane)
-                continue
-            }
             // The first one counts of a lane that is named twice.
-            if open[named.lane] == nil { open[named.lane] = named }
+            if !isThere { claims.goneLanes.insert(named.lane) } else if open[named.lane] == nil { open[named.lane] = named }
         }
         let candidates = candidates(open, node: worker.node, &claims.nextDue)
         for (_, index) in candidates.sorted(by: { ($1.priority, $0.index) < ($0.priority, $1.index) }) {
