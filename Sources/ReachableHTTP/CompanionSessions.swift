@@ -25,8 +25,9 @@ extension URLSession {
     ///   - rule: The rule for sending it twice.
     ///   - attempt: The attempt that it belongs to.
     ///   - receiver: The receiver; holds what arrived, also after an error.
+    ///   - isRedirected: True if a server has named the request's URL: it may be another's, and gets no headers of the session.
     func run<Receiver: TaskReceiver>(
-        _ original: URLRequest, _ rule: SendRule, _ attempt: Attempt, _ receiver: inout Receiver
+        _ original: URLRequest, _ rule: SendRule, _ attempt: Attempt, _ receiver: inout Receiver, isRedirected: Bool = false
     ) async throws -> Receiver.Result {
         var request = original
         let isSingle = !rule.mayRepeat && !request.isRepeatable
@@ -37,7 +38,7 @@ extension URLSession {
             if isMadeByClient(request) {
                 switch try await makeByClient(request, attempt, &receiver) {
                 case .result(let result): return result
-                case .redirect(let target): return try await run(target, rule, attempt, &receiver)
+                case .redirect(let target): return try await run(target, rule, attempt, &receiver, isRedirected: true)
                 }
             }
             #endif
@@ -50,7 +51,7 @@ extension URLSession {
                 isSingle && !request.usesTLS
                 ? TaskSession(configuration)
                 : TaskSession.companion(of: self, usesTLS: request.usesTLS, isSingle: isSingle, attempt)
-            for (name, value) in session.headers where request.header(name) == nil { request.setHeader(name, value) }
+            if !isRedirected { request.addHeaders(session.headers) }
             do {
                 return try await session.run(request, &receiver, for: self, isSingle: isSingle)
             } catch let challenge as Challenged {

@@ -43,9 +43,7 @@ final class TaskSession: Sendable {
         // `copy` returns an object of the same class.
         let own = configuration.copy() as? URLSessionConfiguration ?? .ephemeral
         own.urlCache = nil
-        headers = (own.httpAdditionalHeaders ?? [:]).reduce(into: [:]) { headers, header in
-            if let name = header.key as? String { headers[name] = "\(header.value)" }
-        }
+        headers = own.ownHeaders
         own.httpAdditionalHeaders = nil
         session = URLSession(configuration: own, delegate: dispatcher, delegateQueue: nil)
     }
@@ -242,7 +240,7 @@ private final class TaskRun<Receiver: TaskReceiver>: TaskListener {
         guard isSingle, let request = task.currentRequest, !request.isRepeatable else {
             return reply { completion(.useCredential, chosen) }
         }
-        let authorization = "Basic " + Data("\(chosen.user ?? ""):\(chosen.password ?? "")".utf8).base64EncodedString()
+        let authorization = URLRequest.basicAuthorization(chosen.user, chosen.password)
         pass {
             if request.header("Authorization") == authorization { return try $0.end(task.response as? HTTPURLResponse) }
             throw Challenged(authorization: authorization)

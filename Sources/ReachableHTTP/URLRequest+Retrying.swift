@@ -73,6 +73,16 @@ extension URLRequest: RepeatableRequest {
         timeoutInterval = min(max(longest.rounded(.up), 1), 3_155_760_000)
     }
 
+    /// Adds the headers that the request does not have.
+    mutating func addHeaders(_ headers: [String: String]) {
+        for (name, value) in headers where header(name) == nil { setHeader(name, value) }
+    }
+
+    /// The words of the header `Authorization` for a user and a password (RFC 7617).
+    static func basicAuthorization(_ user: String?, _ password: String?) -> String {
+        "Basic " + Data("\(user ?? ""):\(password ?? "")".utf8).base64EncodedString()
+    }
+
     /// The request without what belongs to another origin: Foundation keeps it in a redirect (RFC 9110, section 15.4).
     var withoutCredentials: URLRequest {
         var request = self
@@ -82,6 +92,15 @@ extension URLRequest: RepeatableRequest {
 
     /// The timeout of a request that sets none, in seconds.
     private static let defaultTimeout: TimeInterval = 60
+}
+
+extension URLSessionConfiguration {
+    /// The headers of all requests.
+    var ownHeaders: [String: String] {
+        (httpAdditionalHeaders ?? [:]).reduce(into: [:]) { headers, header in
+            if let name = header.key as? String { headers[name] = "\(header.value)" }
+        }
+    }
 }
 
 extension URL {

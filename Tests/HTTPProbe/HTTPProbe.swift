@@ -14,7 +14,7 @@ import AsyncHTTPClient
 ///
 ///     http-probe get|download|upload|posts|names URL [--client NAME] [--size BYTES] [--attempts N] [--interrupt]
 ///         [--source-grace MS] [--validate] [--transitions] [--times N] [--method NAME] [--starve] [--attempt-timeout MS]
-///         [--then URL]
+///         [--then URL] [--authorization WORDS]
 ///     http-probe crowd URL --jobs N [--client NAME] [--size BYTES] [--attempts N] [--method NAME] [--timeout SECONDS]
 ///         [--connections N] [--downloads N --file URL] [--rounds N]
 ///     http-probe durable URL [--client NAME] FILE JOB
@@ -86,6 +86,7 @@ import AsyncHTTPClient
         }
         settings.conditions = isValidated ? [monitor.validatedCondition] : []
         settings.isStarved = words.contains("--starve")
+        settings.authorization = option("--authorization")
         let request = SingleRequest(
             kind: words[0], url: url, method: method, size: size, times: number("--times") ?? 1,
             next: option("--then").flatMap { URL(string: $0) })

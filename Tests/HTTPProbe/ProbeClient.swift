@@ -22,6 +22,8 @@ struct ProbeSettings: Sendable {
     var timeout: Int?
     /// The limit of open connections; `nil` for the default.
     var connections: Int?
+    /// The header `Authorization` of all requests of a session; `nil` for none.
+    var authorization: String?
 
     /// Returns the options of a request.
     fileprivate func options<Request>() -> HTTPRequestRetryOptions<Request> {
@@ -79,13 +81,14 @@ struct SessionProbeClient: ProbeClient {
 
     init(_ settings: ProbeSettings) {
         self.settings = settings
-        guard settings.timeout != nil || settings.connections != nil else {
+        guard settings.timeout != nil || settings.connections != nil || settings.authorization != nil else {
             session = .shared
             return
         }
         let configuration = URLSessionConfiguration.default
         if let timeout = settings.timeout { configuration.timeoutIntervalForRequest = TimeInterval(timeout) }
         if let connections = settings.connections { configuration.httpMaximumConnectionsPerHost = connections }
+        if let words = settings.authorization { configuration.httpAdditionalHeaders = ["Authorization": words] }
         session = URLSession(configuration: configuration)
     }
 

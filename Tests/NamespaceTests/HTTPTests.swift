@@ -253,30 +253,22 @@ struct HTTPTests {
 
     /// Half of the downloads have short-lived sessions, whose connections over TLS are still open at their end.
     @Test(arguments: HTTPClientKind.allCases) func downloadsOverTLSComeAndGo(client: HTTPClientKind) async throws {
-        let network = try await CabledNetwork.withFarEnd()
-        let (server, certificate, _) = try await network.serveTLS()
-        defer {
-            server.signal(SIGKILL)
-            unlink(certificate)
+        try await CabledNetwork.withTLSServer { network, certificate, _ in
+            let child = try network.request(
+                "download", by: client, scheme: "https", authority: certificate, "--times", "200")
+            let report = await child.report()
+            #expect(report.contains("ok 200 5 532") && report.last == "end", "\(report.suffix(5))")
+            #expect(report.count { $0 == "succeeded 1" } == 200)
+            #expect(await child.exitCode() == 0)
         }
-        let child = try network.request(
-            "download", by: client, scheme: "https", authority: certificate, "--times", "200")
-        let report = await child.report()
-        #expect(report.contains("ok 200 5 532") && report.last == "end", "\(report.suffix(5))")
-        #expect(report.count { $0 == "succeeded 1" } == 200)
-        #expect(await child.exitCode() == 0)
     }
 
     @Test(arguments: HTTPClientKind.allCases) func untrustedCertificateIsError(client: HTTPClientKind) async throws {
-        let network = try await CabledNetwork.withFarEnd()
-        let (server, certificate, _) = try await network.serveTLS()
-        defer {
-            server.signal(SIGKILL)
-            unlink(certificate)
+        try await CabledNetwork.withTLSServer { network, _, _ in
+            let report = try await network.request("download", by: client, scheme: "https", "--attempts", "3").report()
+            #expect(report.contains { $0.hasPrefix("error -1") }, "\(report)")
+            #expect(report.count { $0.hasPrefix("failed") } == 1, "another attempt would meet the same certificate: \(report)")
         }
-        let report = try await network.request("download", by: client, scheme: "https", "--attempts", "3").report()
-        #expect(report.contains { $0.hasPrefix("error -1") }, "\(report)")
-        #expect(report.count { $0.hasPrefix("failed") } == 1, "another attempt would meet the same certificate: \(report)")
     }
 
     /// Without the trait, libcurl may repeat what has no body.
@@ -291,34 +283,39 @@ struct HTTPTests {
     /// Over TLS a session has connections that it reuses: libcurl gets no body for a second time.
     @Test(arguments: HTTPClientKind.allCases, provenSizes)
     func postOverTLSIsCarriedOutOnce(client: HTTPClientKind, size: Int) async throws {
-        let network = try await CabledNetwork.withFarEnd()
-        let (server, certificate, posts) = try await network.serveTLS()
-        defer {
-            server.signal(SIGKILL)
-            for file in [certificate, posts] { unlink(file) }
+        try await CabledNetwork.withTLSServer { network, certificate, posts in
+            let report = try await network.request(
+                "posts", by: client, scheme: "https", authority: certificate, "--times", "300", "--size", "\(size)"
+            ).report()
+            #expect(report.contains("ok posted"), "\(report.suffix(5))")
+            let lines = try String(contentsOfFile: posts, encoding: .utf8).split(separator: "\n")
+            #expect(Set(lines).count == lines.count && lines.allSatisfy { $0.hasSuffix(" \(size)") }, "\(lines.count)")
+            // Some meet a dead connection: whether they were carried out is not known, and they are not repeated.
+            #expect(lines.count > 200 && report.count { $0.hasPrefix("failed") } > 30, "\(lines.count)")
         }
-        let report = try await network.request(
-            "posts", by: client, scheme: "https", authority: certificate, "--times", "300", "--size", "\(size)"
-        ).report()
-        #expect(report.contains("ok posted"), "\(report.suffix(5))")
-        let lines = try String(contentsOfFile: posts, encoding: .utf8).split(separator: "\n")
-        #expect(Set(lines).count == lines.count && lines.allSatisfy { $0.hasSuffix(" \(size)") }, "\(lines.count)")
-        // Some meet a dead connection: whether they were carried out is not known, and they are not repeated.
-        #expect(lines.count > 200 && report.count { $0.hasPrefix("failed") } > 30, "\(lines.count)")
     }
 
     @Test func sessionsPostOverTLSHasItsPasswordAndCookiesWhoeverMakesIt() async throws {
-        let network = try await CabledNetwork.withFarEnd()
-        let (server, certificate, posts) = try await network.serveTLS()
-        defer {
-            server.signal(SIGKILL)
-            for file in [certificate, posts] { unlink(file) }
+        try await CabledNetwork.withTLSServer { network, certificate, posts in
+            let report = try await network.request(
+                "get", "u:p@192.0.2.1", path: "enter", scheme: "https", authority: certificate, "--method", "POST"
+            ).report()
+            #expect(report.contains("ok 200 5"), "\(report)")
+            #expect(try String(contentsOfFile: posts, encoding: .utf8) == "/enter 0\n")
         }
-        let report = try await network.request(
-            "get", "u:p@192.0.2.1", path: "enter", scheme: "https", authority: certificate, "--method", "POST"
-        ).report()
-        #expect(report.contains("ok 200 5"), "\(report)")
-        #expect(try String(contentsOfFile: posts, encoding: .utf8) == "/enter 0\n")
+    }
+
+    @Test func sessionsPasswordStaysWithItsOriginWhoeverMakesThePost() async throws {
+        try await CabledNetwork.withTLSServer { network, certificate, posts in
+            let other = try network.serve { _ in .respond(200, [:], "there") }
+            defer { other.stop() }
+            let report = try await network.request(
+                "get", path: "leave", scheme: "https", authority: certificate, "--method", "POST", "--authorization", "Basic dTpw"
+            ).report()
+            #expect(report.contains("ok 200 5"), "\(report)")
+            #expect(other.requests.map(\.path) == ["/there"] && other.requests.allSatisfy { $0.headers["authorization"] == nil })
+            #expect(try String(contentsOfFile: posts, encoding: .utf8) == "/leave 0\n")
+        }
     }
 
     /// The name server is silent for 30 s, and libcurl would wait for it at each cancellation, with all of the session's requests.

@@ -399,7 +399,7 @@ package struct FleetCore: Sendable {
 
     /// Returns all nodes.
     package func picture(at now: FleetInstant) -> FleetPicture {
-        return FleetPicture(sequence: changes, unknownSince: roster.unknownSince?.wall, nodes: roster.nodes(at: now))
+        FleetPicture(sequence: changes, unknownSince: roster.unknownSince?.wall, nodes: roster.nodes(at: now))
     }
 
     /// Returns the level of a node's condition; it can change with each ``Effect/changed(_:)``.

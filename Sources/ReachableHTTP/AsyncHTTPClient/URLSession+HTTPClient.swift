@@ -39,23 +39,29 @@ extension URLSession {
         _ original: URLRequest, _ attempt: Attempt, _ receiver: inout Receiver
     ) async throws -> ClientEnd<Receiver.Result> {
         guard let url = original.url else { throw URLError(.badURL) }
-        let request = original.header("Cookie") == nil ? original.withCookies(of: configuration) : original
+        let configuration = configuration
+        var request = original.header("Cookie") == nil ? original.withCookies(of: configuration) : original
+        request.addHeaders(configuration.ownHeaders)
         let client = SessionClients.client(silence: request.timeoutInterval)
         let isBegun = Flag()
         let upload = (request.httpBodyStream as? UploadStream)?.forClient
         var made = HTTPClientRequest(url: url.absoluteString)
         made.method = HTTPMethod(rawValue: request.methodName)
-        made.headers = request.headersForClient(configuration)
+        made.headers = request.headersForClient
         if let upload { made.body = try await upload.body(for: client, isBegun) }
         let response: HTTPClientResponse
         do {
             response = try await client.exchange(made, attempt) { try await client.execute($0, deadline: .distantFuture) }
         } catch {
             let error = URLError.made(of: error, url)
-            let isUnsent = ConnectionFault.isUnsent(error) || upload?.isEmpty == false && !isBegun.isSet
-            throw isUnsent ? Unsent(error: error) : error
+            throw upload?.isEmpty == false && !isBegun.isSet ? Unsent(error: error) : error
         }
-        store(response.headers[canonicalForm: "Set-Cookie"].map { String($0) }, of: url, request)
+        if let storage = configuration.httpCookieStorage, request.httpShouldHandleCookies {
+            let cookies = response.headers["Set-Cookie"].flatMap {
+                HTTPCookie.cookies(withResponseHeaderFields: ["Set-Cookie": $0], for: url)
+            }
+            storage.setCookies(cookies, for: url, mainDocumentURL: request.mainDocumentURL)
+        }
         let head = HTTPURLResponse(
             url: url, statusCode: Int(response.status.code), httpVersion: "\(response.version)",
             headerFields: Dictionary(response.headers.map { ($0.name, $0.value) }) { "\($0), \($1)" })
@@ -72,25 +78,19 @@ extension URLSession {
             if let result = try receiver.receive(Data(part.readableBytesView)) { return .result(result) }
         }
     }
-
-    /// Keeps the cookies of a response, as the session does with its own.
-    private func store(_ texts: [String], of url: URL, _ request: URLRequest) {
-        guard let storage = configuration.httpCookieStorage, request.httpShouldHandleCookies else { return }
-        let cookies = texts.flatMap { HTTPCookie.cookies(withResponseHeaderFields: ["Set-Cookie": $0], for: url) }
-        storage.setCookies(cookies, for: url, mainDocumentURL: request.mainDocumentURL)
-    }
 }
 
 /// The clients for requests of sessions, one for each limit of silence, as long as the process lives.
 private enum SessionClients {
-    private static let longest = 600
     private static let clients = Mutex<[Int: HTTPClient]>([:])
 
     /// Returns the client for a limit.
     ///
-    /// - Parameter silence: The limit in seconds; above ten minutes it counts as ten minutes, so that there are few clients.
+    /// - Parameter silence: The limit in seconds; above ten minutes in steps of ten minutes, at most a day, so that there are few
+    ///   clients.
     static func client(silence: TimeInterval) -> HTTPClient {
-        let seconds = min(max(1, Int(exactly: silence.rounded(.up)) ?? longest), longest)
+        let step: TimeInterval = silence > 600 ? 600 : 1
+        let seconds = Int(min(max(1, (silence / step).rounded(.up) * step), 86_400))
         return clients.withLock { clients in
             if let client = clients[seconds] { return client }
             var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
@@ -120,20 +120,12 @@ extension UploadStream {
 
 extension URLRequest {
     /// The headers that the session would send, without those of the body, which the client adds.
-    fileprivate func headersForClient(_ configuration: URLSessionConfiguration) -> HTTPHeaders {
+    fileprivate var headersForClient: HTTPHeaders {
         var headers = HTTPHeaders()
-        let own = allHTTPHeaderFields ?? [:]
-        let defaults = (configuration.httpAdditionalHeaders ?? [:]).compactMap { name, value in
-            (name as? String).map { ($0, "\(value)") }
-        }
-        for (name, value) in Array(own) + defaults where !headers.contains(name: name) { headers.add(name: name, value: value) }
-        for name in headers.map(\.name) where headers.first(name: name)?.allSatisfy(\.isWhitespace) == true {
-            headers.remove(name: name)
-        }
+        for (name, value) in allHTTPHeaderFields ?? [:] where !value.allSatisfy(\.isWhitespace) { headers.add(name: name, value: value) }
         headers.remove(name: "Content-Length")
         if let user = url?.user(percentEncoded: false), !headers.contains(name: "Authorization") {
-            let words = Data("\(user):\(url?.password(percentEncoded: false) ?? "")".utf8).base64EncodedString()
-            headers.add(name: "Authorization", value: "Basic \(words)")
+            headers.add(name: "Authorization", value: Self.basicAuthorization(user, url?.password(percentEncoded: false)))
         }
         if !headers.contains(name: "Accept") { headers.add(name: "Accept", value: "*/*") }
         if !headers.contains(name: "User-Agent") { headers.add(name: "User-Agent", value: ProcessInfo.processInfo.processName) }
@@ -171,9 +163,5 @@ extension URLError {
 
     /// The fault of an error that a client made; `nil` for one of a session.
     var clientFault: ConnectionFault? { errorUserInfo[Self.faultKey] as? ConnectionFault }
-}
-
-extension ConnectionFault {
-    fileprivate static func isUnsent(_ error: any Error) -> Bool { (error as? URLError)?.clientFault?.wasSent == false }
 }
 #endif

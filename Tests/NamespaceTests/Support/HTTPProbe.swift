@@ -29,13 +29,27 @@ extension CabledNetwork {
             at: "192.0.2.1", port: 80, prepare: { try enterNetworkNamespace(path) }, progress: progress, answer: answer)
     }
 
+    /// Runs a body beside the server of ``serveTLS()``, and ends that.
+    static func withTLSServer(
+        _ body: (CabledNetwork, _ certificate: String, _ posts: String) async throws -> Void
+    ) async throws {
+        let network = try await withFarEnd()
+        let (server, certificate, posts) = try await network.serveTLS()
+        defer {
+            server.signal(SIGKILL)
+            for file in [certificate, posts] { unlink(file) }
+        }
+        try await body(network, certificate, posts)
+    }
+
     /// Starts a TLS server at the far end, which answers every request with `hello` and keeps connections.
     ///
     /// It carries out each `POST` by writing its path and the length of its body to a file; then it answers, or ends the
-    /// connection instead, or soon afterwards. One to /enter with the password leads to /inside, with a cookie.
+    /// connection instead, or soon afterwards. One with the password leads from /enter to /inside, with a
+    /// cookie, and from /leave to another server.
     ///
     /// - Returns: the listening server, the file with its certificate, and the one with the posts.
-    func serveTLS() async throws -> (server: Child, certificate: String, posts: String) {
+    private func serveTLS() async throws -> (server: Child, certificate: String, posts: String) {
         let posts = marker("posts")
         let (certificate, key) = (marker("cert.pem"), marker("key.pem"))
         let missing = ["openssl", "python3"].filter { name in
@@ -67,9 +81,10 @@ extension CabledNetwork {
                     # The client is gone: there is nothing to carry out.
                     if len(body) < length: return
                     with open(sys.argv[3], "a") as file: file.write(f"{self.path} {len(body)}\\n")
-                    if self.path == "/enter":
+                    places = {"/enter": "/inside", "/leave": "http://192.0.2.1/there"}
+                    if self.path in places:
                         self.send_response(303 if self.headers.get("Authorization") == "Basic dTpw" else 403)
-                        for line in [("Location", "/inside"), ("Set-Cookie", "a=b"), ("Content-Length", "0")]:
+                        for line in [("Location", places[self.path]), ("Set-Cookie", "a=b"), ("Content-Length", "0")]:
                             self.send_header(*line)
                         return self.end_headers()
                     # Small servers keep a connection that a client wants to be closed.
