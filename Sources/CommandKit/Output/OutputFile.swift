@@ -48,13 +48,7 @@ package enum OutputFile {
     }
 
     private static func failure(_ path: String, _ error: Int32, _ status: ExitStatus) -> CommandFailure {
-        let remedy =
-            switch error {
-            case ENOSPC, EDQUOT: "free space on its disk"
-            case EFBIG: "raise the file size limit, e.g. `ulimit -f unlimited`"
-            case ENOENT: "create its directory"
-            default: "check the directory and its permissions"
-            }
-        return CommandFailure(status, "\(quotation(path)) cannot be written: \(errorText(error)) (errno \(error)); next: \(remedy)")
+        CommandFailure(
+            status, quotation(path), cannotBe: "written", error, otherwise: "check the directory and its permissions")
     }
 }

@@ -122,7 +122,9 @@ extension URLRequest {
     /// The headers that the session would send, without those of the body, which the client adds.
     fileprivate var headersForClient: HTTPHeaders {
         var headers = HTTPHeaders()
-        for (name, value) in allHTTPHeaderFields ?? [:] where !value.allSatisfy(\.isWhitespace) { headers.add(name: name, value: value) }
+        for (name, value) in allHTTPHeaderFields ?? [:] where !value.allSatisfy(\.isWhitespace) {
+            headers.add(name: name, value: value)
+        }
         headers.remove(name: "Content-Length")
         if let user = url?.user(percentEncoded: false), !headers.contains(name: "Authorization") {
             headers.add(name: "Authorization", value: Self.basicAuthorization(user, url?.password(percentEncoded: false)))

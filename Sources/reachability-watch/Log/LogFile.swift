@@ -196,13 +196,6 @@ final class LogFile {
     }
 
     private func failure(_ error: Int32, _ action: String) -> CommandFailure {
-        let remedy =
-            switch error {
-            case ENOSPC, EDQUOT: "free space on its disk"
-            case EFBIG: "raise the file size limit, e.g. `ulimit -f unlimited`"
-            case ENOENT: "create its directory"
-            default: "check the file and its directory"
-            }
-        return CommandFailure(.cannotCreate, "\(name) cannot be \(action): \(errorText(error)) (errno \(error)); next: \(remedy)")
+        CommandFailure(.cannotCreate, name, cannotBe: action, error, otherwise: "check the file and its directory")
     }
 }
