@@ -161,10 +161,8 @@ struct HerdSite {
             figures.successes.append(now - Self.edge)
             return run(hosts[index].bus.succeed(key, at: now), of: index)
         }
-        let (outcome, effects) = hosts[index].bus.fail(key, report, interruption: nil, isGone: false, at: now)
-        run(effects, of: index)
-        guard case .backOff(let number, let previous) = outcome else { return }
-        let delay = Self.policy.rules.backoff.delay(afterFailure: number, previous: previous, using: &random)
-        run(hosts[index].bus.park(key, for: delay, at: now), of: index)
+        guard let context = hosts[index].bus.failureContext(of: key) else { return }
+        let delays = FailureDelays(context, random: Double.random(in: 0..<1, using: &random))
+        run(hosts[index].bus.fail(key, report, interruption: nil, isGone: false, delays: delays, at: now), of: index)
     }
 }

@@ -14,7 +14,7 @@ struct EffectRunner {
     /// True if this machine ran out of descriptors, memory or ports.
     private(set) var hasShortage = false
     /// Values that are released outside of the lock, because they hold errors and closures of callers.
-    private var released: [JobTable.Entry] = []
+    private var released: [JobState] = []
     private var dropped: [RetryEvent] = []
 
     /// Records effects in the tables, under the lock.
@@ -37,23 +37,19 @@ struct EffectRunner {
     private mutating func take(_ effect: Effect, _ now: BusTime, _ state: inout RetryBus.State) {
         switch effect {
         case .start(let key):
-            state.table.update(key) { ($0.mayStart, $0.interruption) = (true, nil) }
-            wake(key, state.core[key]?.number, &state)
+            tell(key, .mayStart, &state)
         case .announce(let key):
-            state.table.update(key) { $0.isAnnounced = true }
-            wake(key, state.core[key]?.number, &state)
-        case .interrupt(let key, let interruption):
-            state.table.update(key) { $0.interruption = interruption }
-            if let attempt = state.table[key]?.record.attempt { cancelled.append(attempt) }
-        case .end(let key, let ending):
-            if let entry = state.table.remove(key, ending) { released.append(entry) }
-        case .handBack(let key, let handBack):
-            if let trace = state.table[key]?.record.trace { handedBack.append(trace) }
-            if let entry = state.table.remove(key, .cancelled, handBack) { released.append(entry) }
+            tell(key, .isAnnounced, &state)
+        case .interrupt(let key, _):
+            if let attempt = state.core.job(key)?.driver.record.attempt { cancelled.append(attempt) }
+        case .end(let key, _): noteEnd(of: key, &state)
+        case .handBack(let key, _):
+            if let trace = state.core.job(key)?.driver.record.trace { handedBack.append(trace) }
+            noteEnd(of: key, &state)
         case .warnOfShortage: hasShortage = true
         case .publish(let job, let change):
             trace(job, change, now, &state)
-            if state.broadcaster.hasReaders, let record = state.table[job.key]?.record {
+            if state.broadcaster.hasReaders, let record = state.core.job(job.key)?.driver.record {
                 let old = state.broadcaster.append(state.event(job, record, change, at: now))
                 if let old { dropped.append(old) }
             }
@@ -61,9 +57,8 @@ struct EffectRunner {
             switch change {
             case .waiting: reportWaiting(job.key, &state)
             // Its task has the result and does not come back.
-            case .succeeded: if let entry = state.table.remove(job.key, nil) { released.append(entry) }
-            // The end effect follows and records the ending before the task runs.
-            case .ended: wake(job.key, job.number, &state)
+            case .succeeded: noteEnd(of: job.key, &state)
+            case .ended: wake(job.key, &state)
             case .started, .failed, .backingOff, .warned: break
             }
         }
@@ -72,34 +67,39 @@ struct EffectRunner {
     /// Records a change for the job's span, if it has one.
     private mutating func trace(_ job: ChangedJob, _ change: JobChange, _ now: BusTime, _ state: inout RetryBus.State) {
         let key = job.key
-        guard let record = state.table[key]?.record, let trace = record.trace else { return }
+        guard let record = state.core.job(key)?.driver.record, let trace = record.trace else { return }
         let id = JobHandle(key: key, number: job.number, name: record.name).id
         switch change {
-        case .started(_, let startReason): state.table.update(key) { $0.record.trace?.noteStart(startReason.trigger, at: now) }
-        case .failed: state.table.update(key) { $0.record.trace?.noteFailure(at: now) }
+        case .started(_, let startReason): state.core.update(key) { $0.record.trace?.noteStart(startReason.trigger, at: now) }
+        case .failed: state.core.update(key) { $0.record.trace?.noteFailure(at: now) }
         case .succeeded: traced.append((trace, id, nil))
         case .ended(let ending): traced.append((trace, id, ending))
         case .waiting, .backingOff, .warned: break
         }
     }
 
-    private mutating func wake(_ key: JobKey, _ number: UInt64?, _ state: inout RetryBus.State) {
-        guard let entry = state.table[key] else { return }
-        switch entry.waiter {
+    private mutating func noteEnd(of key: JobKey, _ state: inout RetryBus.State) {
+        if let job = state.noteEnd(of: key) { released.append(job) }
+    }
+
+    private mutating func tell(_ key: JobKey, _ step: DriverState.Flags, _ state: inout RetryBus.State) {
+        state.core.update(key) { _ = $0.flags.insert(step) }
+        wake(key, &state)
+    }
+
+    private mutating func wake(_ key: JobKey, _ state: inout RetryBus.State) {
+        guard let job = state.core.job(key) else { return }
+        switch job.driver.waiter {
         case .busy: return
         case .task(let continuation): continuations.append(continuation)
-        case .definition(let definition):
-            let handle = JobHandle(key: key, number: number ?? state.core[key]?.number ?? 0, name: entry.record.name)
-            launches.append((definition, handle, entry.taskPriority))
+        case .definition(let definition): launches.append((definition, JobHandle(key, job), job.driver.taskPriority))
         }
-        state.table.update(key) { $0.waiter = .busy }
+        state.core.update(key) { $0.waiter = .busy }
     }
 
     /// Wakes the driver of a job whose handlers or reader want waits.
     private mutating func reportWaiting(_ key: JobKey, _ state: inout RetryBus.State) {
-        guard state.table[key]?.wantsWaits == true else { return }
-        state.table.update(key) { $0.hasUnreadWait = true }
-        wake(key, nil, &state)
+        if state.core.job(key)?.driver.flags.contains(.wantsWaits) == true { tell(key, .hasUnreadWait, &state) }
     }
 
     /// Updates the list of jobs that a shutdown ends unfinished.
@@ -108,7 +108,7 @@ struct EffectRunner {
         switch change {
         case .succeeded: state.unfinished[key] = nil
         case .ended(.gaveUp(let reason, _, _)) where reason != .shutDown: state.unfinished[key] = nil
-        case .ended: state.unfinished[key]?.job.lastError = state.table[key]?.record.lastError
+        case .ended: state.unfinished[key]?.job.lastError = state.core.job(key)?.driver.record.lastError
         case .waiting, .started, .failed, .backingOff, .warned: break
         }
     }

@@ -35,22 +35,22 @@ extension RetryBus {
                 result = .failure(.shutDown)
                 return []
             }
-            guard request.options.id.map({ state.table.key(of: $0) == nil }) ?? true else {
+            guard request.options.id.map({ state.key(of: $0) == nil }) ?? true else {
                 result = .failure(.duplicateID)
                 return []
             }
             guard let scope = state.index(of: request.scope, made, self, stage, at: now) else { return [] }
             let others = request.options.conditions.map { state.index(of: $0, self, at: now) }
             let refreshed = ([scope] + others).flatMap { state.refresh($0, at: now) }
+            let name = request.options.id.flatMap { $0.isChosen ? $0 : nil }
             let (key, number, effects) = state.core.submit(
                 request.policy.rules, scope: scope, conditions: others, destination: request.options.destination,
                 priority: request.options.priority,
                 lenders: state.attempts(waitingFor: request.options.id, submittedBy: submitter),
-                hasEventReader: request.reader == .ofEvents, notBefore: request.notBefore, past: request.past, at: now)
-            let handle = JobHandle(key: key, number: number, name: request.options.id.flatMap { $0.isChosen ? $0 : nil })
-            state.table.add(handle, request)
-            if trace != nil { state.table.update(key) { $0.record.trace = trace } }
-            result = .success(handle)
+                hasEventReader: request.reader == .ofEvents, notBefore: request.notBefore, past: request.past,
+                driver: DriverState(request, name: name, trace), at: now)
+            if let name { state.names[name] = key }
+            result = .success(JobHandle(key: key, number: number, name: name))
             isUnwatched = stage == .idle && request.policy.rules.connectivity != .ignore && !state.hasWarned
             if isUnwatched { state.hasWarned = true }
             return refreshed + effects
@@ -160,16 +160,6 @@ extension RetryBus {
             // The index may belong to another condition by now.
             guard let followed = state.followed[index], ObjectIdentifier(followed.condition.storage) == storage else { return [] }
             return state.refresh(index, at: now)
-        }
-    }
-
-    /// Returns the scope to look up before a failure is charged, because an error may outrun the event that explains it.
-    ///
-    /// Returns `nil` if the result would change nothing.
-    func scopeToAskAbout(_ key: JobKey, _ report: FailureReport) -> Scope? {
-        state.withLock { state in
-            guard state.core.wouldCharge(key, report), let index = state.core.conditions(of: key).first else { return nil }
-            return state.followed[index]?.scope
         }
     }
 }

@@ -64,8 +64,6 @@ public struct PendingJob: Sendable, Identifiable {
     /// The reason why it is queued, and its duration if known.
     var queueReason: QueueReason?
     var queueDelay: Duration?
-    /// True if its delays are over: the bus starts it next.
-    var isDue = false
     /// The functions that return the system error numbers of its errors.
     var errnoReaders: [@Sendable (any Error) -> Int32?] = []
 }
@@ -118,11 +116,10 @@ extension PendingJob: CustomStringConvertible {
     }
 
     private var delays: String {
-        if isDue { return WaitWords.isDue }
         let serverDelay = hardDelay.map(WaitWords.serverDelay)
         // Before the first attempt a hard delay is its owner's.
         if attempts == 0, let hardDelay { return WaitWords.due(in: hardDelay) }
-        guard let softDelay, softDelay > hardDelay ?? .zero else { return serverDelay ?? "waits for its delay to be computed" }
+        guard let softDelay, softDelay > hardDelay ?? .zero else { return serverDelay ?? WaitWords.isDue }
         return [WaitWords.backoff(softDelay, after: after), serverDelay].compactMap(\.self).joined(separator: ", and ")
     }
 

@@ -47,7 +47,10 @@ public final class RetryBus: Sendable {
 
     struct State {
         var core: RetryBusCore
-        var table = JobTable()
+        /// The jobs that their callers named.
+        var names: [JobID: JobKey] = [:]
+        /// The number of ends that drivers have not read yet and no reader has to ask for.
+        fileprivate(set) var unclaimedEnds = 0
         var followed = FollowedConditions()
         var broadcaster = EventBroadcaster()
         /// The callers of ``RetryBus/untilParked(_:)``.
@@ -79,7 +82,7 @@ public final class RetryBus: Sendable {
         }
 
         /// True if no job is left and all handlers of ends have returned.
-        var isOver: Bool { core.count == 0 && table.unclaimedEnds == 0 && runningEndHandlers == 0 }
+        var isOver: Bool { core.count == 0 && unclaimedEnds == 0 && runningEndHandlers == 0 }
 
         /// Removes and returns the callers that wait for the end, if it has come.
         mutating func takeEnds() -> [UnsafeContinuation<Void, Never>] {
@@ -165,7 +168,7 @@ public final class RetryBus: Sendable {
     /// If that attempt succeeds nevertheless, the caller gets its value. Returns at once, and does nothing if there is no such
     /// job. Cancelling the task that called `retry` has the same effect.
     public func cancel(_ id: JobID) {
-        change { state, now in state.table.key(of: id).map { state.cancel($0, at: now) } ?? [] }
+        change { state, now in state.key(of: id).map { state.cancel($0, at: now) } ?? [] }
     }
 
     /// Cancels a job for its caller.
@@ -178,7 +181,7 @@ public final class RetryBus: Sendable {
     /// A running attempt continues. If it fails, the job waits. ``RetryPolicy/giveUpAfter(elapsed:)`` still applies. Returns at
     /// once, and does nothing if there is no such job or if it is paused.
     public func pause(_ id: JobID) {
-        change { state, now in state.table.key(of: id).map { state.core.pause($0, at: now) } ?? [] }
+        change { state, now in state.key(of: id).map { state.core.pause($0, at: now) } ?? [] }
     }
 
     /// Resumes a paused job.
@@ -186,7 +189,7 @@ public final class RetryBus: Sendable {
     /// Its delays ran meanwhile, and a reconnect during the pause ends them now. Returns at once, and does nothing if there is no
     /// such job or if it is not paused.
     public func resume(_ id: JobID) {
-        change { state, now in state.table.key(of: id).map { state.core.resume($0, at: now) } ?? [] }
+        change { state, now in state.key(of: id).map { state.core.resume($0, at: now) } ?? [] }
     }
 
     /// Replaces the conditions that a job needs besides its scope, and starts it if it may start now.
@@ -195,7 +198,7 @@ public final class RetryBus: Sendable {
     /// ``RetryPolicy/interruptsAttempt(_:)`` cancels it. Returns at once, and does nothing if there is no such job.
     public func setConditions(_ conditions: [Condition], of id: JobID) {
         change { state, now in
-            guard let key = state.table.key(of: id) else { return [] }
+            guard let key = state.key(of: id) else { return [] }
             let indices = conditions.map { state.index(of: $0, self, at: now) }
             let refreshed = indices.flatMap { state.refresh($0, at: now) }
             return refreshed + state.core.setConditions(indices, of: key, at: now)
@@ -273,27 +276,51 @@ public final class RetryBus: Sendable {
     }
 
     /// Looks up the scopes of the jobs that are about to start.
+    ///
+    /// One without a path counts as unsatisfied until the evaluation that this requests, so that no attempt starts.
     private func lookAgain() {
         let reading = clock.now()
         let scopes = state.withLock { state in
             state.core.dueScopes(at: state.time(reading)).compactMap { index in state.followed[index]?.scope }
         }
-        for scope in scopes { _ = isGone(scope) }
+        for scope in scopes where isGone(scope) {
+            change { state, now in state.followed.index(of: scope).map { state.core.lose($0, at: now) } ?? [] }
+            // After the loss was recorded, because the evaluation ends it.
+            monitor.reevaluate(scope)
+        }
     }
 
     /// Returns true if the kernel has no path to a scope; `false` also if the lookup failed.
-    ///
-    /// A scope without a path counts as unsatisfied until the evaluation that this requests, so that no attempt starts.
-    func isGone(_ scope: Scope) -> Bool {
-        guard lookups.isGone(scope, monitor, at: clock.now()) else { return false }
-        change { state, now in state.followed.index(of: scope).map { state.core.lose($0, at: now) } ?? [] }
-        // After the loss was recorded, because the evaluation ends it.
-        monitor.reevaluate(scope)
-        return true
-    }
+    func isGone(_ scope: Scope) -> Bool { lookups.isGone(scope, monitor, at: clock.now()) }
 }
 
 extension RetryBus.State {
+    /// Returns the job with a name.
+    func key(of id: JobID) -> JobKey? {
+        guard case .numbered(_, let key) = id.name else { return names[id] }
+        // Another bus may have given the same place to another job.
+        return core[key] == nil ? nil : key
+    }
+
+    /// Records that a job has ended; returns it if its driver knows that already, to be released outside of the lock.
+    mutating func noteEnd(of key: JobKey) -> JobState? {
+        guard let job = core.job(key), case .ended(let end) = job.phase else { return nil }
+        if let name = job.driver.record.name { names[name] = nil }
+        if end == nil { return core.takeEnded(key) }
+        if !job.driver.flags.contains(.hasReader) { unclaimedEnds += 1 }
+        return nil
+    }
+
+    /// Removes and returns the end of a job for its driver.
+    ///
+    /// The job is to be released outside of the lock: it holds errors and closures of its caller.
+    mutating func takeEnd(of key: JobKey) -> (JobEnd, JobState)? {
+        guard let job = core.takeEnded(key), case .ended(var end?) = job.phase else { return nil }
+        (end.lastError, end.hasReader) = (job.driver.record.lastError, job.driver.flags.contains(.hasReader))
+        if !end.hasReader { unclaimedEnds -= 1 }
+        return (end, job)
+    }
+
     /// Cancels a job for its owner, so that it does not count as ended by the shutdown.
     mutating func cancel(_ key: JobKey, at now: BusTime) -> [Effect] {
         unfinished[key] = nil
@@ -429,7 +456,7 @@ extension RetryBus {
     package var usage: [Int] {
         state.withLock { state in
             [
-                state.core.count, state.table.count, state.followed.count(where: { $0.scope != .internet }),
+                state.core.count, state.core.usedPlaces, state.followed.count(where: { $0.scope != .internet }),
                 state.broadcaster.listenerCount, state.core.timerCount,
             ]
         }
@@ -444,20 +471,18 @@ extension RetryBus {
 
 extension RetryBus.State {
     func pendingJob(_ key: JobKey, at now: BusTime) -> PendingJob? {
-        guard let job = core[key], let record = table[key]?.record, let description = core.description(of: key, at: now) else {
-            return nil
-        }
+        guard let job = core[key], let description = core.description(of: key, at: now) else { return nil }
         let unmet = description.unmet.compactMap { index in
             followed[index].map { entry in entry.scope.map { "\($0)" } ?? entry.condition.name }
         }
         return PendingJob(
-            id: JobHandle(key: key, number: job.number, name: record.name).id, state: description.state,
+            id: JobHandle(key, job).id, state: description.state,
             scope: followed[job.scope]?.scope ?? .internet,
             destination: description.destination, priority: job.priority, unmet: unmet, softDelay: description.softDelay,
             hardDelay: description.hardDelay, timeLeft: description.timeLeft, attempts: Int(job.history.started),
             charged: Int(job.history.charged), networkFailures: Int(job.history.networkFailures),
-            lastError: record.lastError, isScopeUnmet: description.unmet.first == job.scope, queueReason: description.queueReason,
-            queueDelay: description.queueDelay, isDue: description.isDue, errnoReaders: job.rules.classification.errnoReaders)
+            lastError: job.driver.record.lastError, isScopeUnmet: description.unmet.first == job.scope, queueReason: description.queueReason,
+            queueDelay: description.queueDelay, errnoReaders: job.rules.classification.errnoReaders)
     }
 }
 
@@ -514,7 +539,12 @@ extension RetryBus {
 
 extension RetryBus.State {
     fileprivate var isQuiet: Bool {
-        table.isQuiet { key in core[key].map { $0.phase == .running || $0.pausers.contains(.reader) } ?? false }
+        core.jobs.indices.allSatisfy { index in
+            // Field by field: a copy of the job would retain what it holds, and there may be many.
+            guard let job = core.jobs[index]?.driver.isAwake, job, core.jobs[index]?.hasEnded == false else { return true }
+            let isTold = core.jobs[index]?.driver.flags.isDisjoint(with: [.mayStart, .isAnnounced]) == false
+            return !isTold && (core.jobs[index]?.isRunning == true || core.jobs[index]?.pausers.contains(.reader) == true)
+        }
     }
 
     /// Removes and returns the tasks that wait for a quiet bus, if it is quiet.
@@ -529,7 +559,7 @@ extension RetryBus.State {
         var taken: [(ParkedWaiter, PendingJob)] = []
         var rest: [ParkedWaiter] = []
         for waiter in parkedWaiters {
-            if let key = table.key(of: waiter.id), table[key]?.isAwake == false, let job = pendingJob(key, at: now),
+            if let key = key(of: waiter.id), core[key]?.driver.isAwake == false, let job = pendingJob(key, at: now),
                 job.state != .running
             {
                 taken.append((waiter, job))

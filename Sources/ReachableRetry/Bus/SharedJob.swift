@@ -64,7 +64,7 @@ extension RetryBus {
             if let known = state.sharedJobs[id], !known.isAbandoned {
                 guard let shared = known as? SharedJob<Value> else { return [] }
                 place = (shared, shared.enter(stack), false)
-                guard let lender = stack.last?.key, let key = state.table.key(of: id) else { return [] }
+                guard let lender = stack.last?.key, let key = state.key(of: id) else { return [] }
                 return state.core.lend(lender, to: key, at: now)
             }
             let shared = SharedJob<Value>(after: state.sharedJobs[id]?.task)

@@ -67,14 +67,6 @@ package enum JobChange: Hashable, Sendable {
     case ended(Ending)
 }
 
-/// The outcome of a failed attempt for its job.
-package enum FailureOutcome: Hashable, Sendable {
-    /// Decided: the effects carry it out.
-    case settled
-    /// The caller computes the delay after this many failures and parks the job with it.
-    case backOff(index: Int, previous: Duration?)
-}
-
 /// The trigger of an attempt and the time that it saved.
 package struct StartReason: Hashable, Sendable {
     package var trigger: RetryEvent.Trigger

@@ -59,7 +59,7 @@ struct GateQueue: Sendable {
     struct Entry: Comparable, Sendable {
         var position: QueuePosition
         var job: JobIndex
-        /// The job's ``JobState/queueing``: a job that leaves and comes back has another entry, at the same position.
+        /// The job's ``JobState/queueings``: a job that leaves and comes back has another entry, at the same position.
         var queueing: UInt32
 
         static func < (left: Entry, right: Entry) -> Bool { left.position < right.position }

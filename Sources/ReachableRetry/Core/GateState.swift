@@ -98,11 +98,6 @@ package struct GateState: Sendable {
 
     package mutating func noteAnswer(in epoch: UInt64) { answerEpoch = epoch }
 
-    /// Returns true if silence is blamed on the network: a recent edge, and no answer since.
-    package func blamesTheNetwork(epoch: UInt64, edgeAt: BusTime, now: BusTime) -> Bool {
-        answerEpoch != epoch && edgeAt != .past && now <= edgeAt + Self.settlingTime
-    }
-
     // MARK: - Edges
 
     /// Starts probing after an edge of the scope.

@@ -51,7 +51,7 @@ package struct HandBack: Hashable, Sendable {
 extension JobHistory {
     /// Creates the history of a job that continues.
     init(_ past: JobPast) {
-        self = JobHistory()
+        self.init()
         started = Int32(clamping: past.started)
         charged = Int32(clamping: past.charged)
         networkFailures = Int32(clamping: past.networkFailures)
@@ -64,16 +64,17 @@ extension JobHistory {
 
 extension RetryBusCore {
     /// Ends the life of a failed job that goes on in another life.
-    mutating func handBack(_ index: JobIndex, _ job: JobState, at now: BusTime) {
+    ///
+    /// - Parameter isCut: True if the bus cut its attempt.
+    mutating func handBack(_ index: JobIndex, _ job: JobState, isCut: Bool, at now: BusTime) {
         let soft = isVoided(job) || job.history.soft <= now ? .zero : job.history.soft - now
         let hard = job.history.hard <= now ? .zero : job.history.hard - now
         if max(soft, hard) > .zero { publish(index, .backingOff(max(soft, hard))) }
         var past = JobPast(job.history, elapsed: now - job.submitted)
         // As the next attempt of this life would.
         if epoch(of: job) != job.history.armedEpoch, job.resetsOnReconnect { past.failureIndex = 0 }
-        let isCut = job.interruption?.isCut == true
-        effects.append(
-            .handBack(key(index), HandBack(past: past, soft: soft, hard: hard, fault: job.history.lastFailure, isCut: isCut)))
-        remove(index)
+        let handBack = HandBack(past: past, soft: soft, hard: hard, fault: job.history.lastFailure, isCut: isCut)
+        effects.append(.handBack(key(index), handBack))
+        finish(index, JobEnd(ending: .cancelled, handBack: handBack))
     }
 }

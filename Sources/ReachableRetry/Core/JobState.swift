@@ -1,16 +1,23 @@
-/// The state of one job.
+/// One job of a bus, from its submission until its end has been read.
 ///
-/// Small, because many jobs may wait. State of started jobs is kept apart in ``JobHistory``.
+/// Small, because many jobs may wait: what most of them do not have is in ``history``, which they share.
 package struct JobState: Sendable {
     package enum Phase: Sendable {
-        /// Waits for a condition.
-        case waiting
+        /// Waits for nothing: it is paused, or its attempt has just failed.
+        case resting
+        /// In the queue of its gate: waits for its scope or its turn.
+        ///
+        /// `closedSince` is the start of the wait by its scope's ``ConditionRecord/closedTime(at:)``; jobs that do not wait for their
+        /// scope have none. `limit` is the end of the longest wait for the network.
+        case queued(closedSince: BusTime, limit: BusTime)
+        /// Waits for another condition than its scope.
+        case waiting(for: ConditionIndex, since: BusTime)
         /// Waits for a time.
         case backingOff
         /// An attempt is running.
-        case running
-        /// An attempt failed, and its delay is being computed.
-        case failed
+        indirect case running(RunningState)
+        /// It has ended, and its driver has not read that yet; `nil` if it knows it.
+        indirect case ended(JobEnd?)
     }
 
     /// The reason why an attempt is cancelled.
@@ -52,32 +59,29 @@ package struct JobState: Sendable {
         package static let reader = Pausers(rawValue: 2)
     }
 
+    // In this order, which leaves no gaps.
+    package internal(set) var phase = Phase.resting
+    /// The parties that pause it.
+    var pausers: Pausers = []
+    let scope: ConditionIndex
+    let gate: Int32
+    /// The last condition that was reported as waited for since its last attempt started.
+    var reportedWait: ConditionIndex = -1
     let rules: RetryPolicy.Rules
     var conditions: [ConditionIndex]
-    /// One history, which all jobs share until the first write: an array is copied on write and takes no more than a pointer.
-    private var pasts = noPasts
-    private static let noPasts = [JobHistory()]
+    private var sharedHistory = Self.noHistory
+    private static let noHistory = Shared(JobHistory())
+    /// The part of its driver.
+    var driver: DriverState
+    /// The number of times that it has been queued.
+    private(set) var queueings: UInt32 = 0
     /// Its first position, which orders jobs that act at the same time.
     let rank: QueuePosition
     let submitted: BusTime
-    /// The start of its wait; for a queued job by its scope's ``ConditionRecord/closedTime(at:)``.
-    var waitBegan = BusTime.never
-    let scope: ConditionIndex
-    let gate: Int32
-    /// The condition that a waiting job is registered with.
-    var waitsFor: ConditionIndex = -1
-    /// The last condition that was reported as waited for since its last attempt started.
-    var reportedWait: ConditionIndex = -1
-
-    /// Grows when it enters or leaves a queue, and is odd in between.
-    private(set) var queueing: UInt32 = 0
-    var phase = Phase.waiting
-    /// The parties that pause it.
-    var pausers: Pausers = []
 
     init(
         _ rules: RetryPolicy.Rules, scope: ConditionIndex, conditions: [ConditionIndex], gate: Int32, rank: QueuePosition,
-        submitted: BusTime
+        submitted: BusTime, driver: DriverState = DriverState()
     ) {
         self.rules = rules
         self.scope = scope
@@ -85,30 +89,57 @@ package struct JobState: Sendable {
         self.gate = gate
         self.rank = rank
         self.submitted = submitted
+        self.driver = driver
     }
 
-    /// True if it starts no attempt.
-    var isPaused: Bool { !pausers.isEmpty }
-
-    /// True if it has a history of its own.
-    var hasHistory: Bool {
-        func place(_ pasts: [JobHistory]) -> UnsafePointer<JobHistory>? { pasts.withUnsafeBufferPointer(\.baseAddress) }
-        return place(pasts) != place(Self.noPasts)
-    }
+    mutating func apply<Value>(_ change: (inout DriverState) -> Value) -> Value { change(&driver) }
 
     /// The history; the first write allocates it.
     package internal(set) var history: JobHistory {
         // Inlined: a coroutine allocates its frame with each access.
         @inline(__always)
-        _read { yield pasts[0] }
+        _read { yield sharedHistory.value }
         @inline(__always)
-        _modify { yield &pasts[0] }
+        _modify { yield &sharedHistory.value }
     }
 
-    var isQueued: Bool {
-        get { queueing & 1 == 1 }
-        set { if newValue != isQueued { queueing &+= 1 } }
+    /// True if it has a history of its own.
+    var hasHistory: Bool { !sharedHistory.isSame(as: Self.noHistory) }
+
+    /// The running attempt; changes apply only while one runs.
+    package internal(set) var attempt: RunningState? {
+        get { if case .running(let attempt) = phase { attempt } else { nil } }
+        set { if let newValue, isRunning { phase = .running(newValue) } }
     }
+
+    package var isRunning: Bool { if case .running = phase { true } else { false } }
+
+    package var isBackingOff: Bool { if case .backingOff = phase { true } else { false } }
+
+    var isQueued: Bool { if case .queued = phase { true } else { false } }
+
+    var hasEnded: Bool { if case .ended = phase { true } else { false } }
+
+    /// Records that it enters its queue; returns the number of its entry.
+    mutating func noteQueueing() -> UInt32 {
+        queueings &+= 1
+        return queueings
+    }
+
+    /// Returns true if the job is queued with this entry.
+    func isQueued(as entry: GateQueue.Entry) -> Bool { isQueued && queueings == entry.queueing && position == entry.position }
+
+    /// The condition that it waits for.
+    var waitsFor: ConditionIndex? {
+        switch phase {
+        case .queued: scope
+        case .waiting(let condition, _): condition
+        case .resting, .backingOff, .running, .ended: nil
+        }
+    }
+
+    /// True if it starts no attempt.
+    var isPaused: Bool { !pausers.isEmpty }
 
     /// Its position; none after a failure until it is queued again.
     var position: QueuePosition {
@@ -124,42 +155,35 @@ package struct JobState: Sendable {
     /// The time at which the job gives up in every state.
     var deadline: BusTime { rules.elapsed.map { submitted + $0 } ?? .never }
 
-    /// The time limit of the wait or the attempt.
-    var limit: BusTime {
-        get { history.limit }
-        set { if newValue != limit { history.limit = newValue } }
-    }
-
     /// True if it waits for its scope.
     var waitsForScope: Bool { rules.waitsForScope }
 
     /// True if its scope's edges end delays.
     var heedsScope: Bool { rules.connectivity != .ignore }
 
-    /// True if the last attempt was charged.
-    var lastWasCharged: Bool {
-        get { history.lastWasCharged }
-        set { if newValue != lastWasCharged { history.lastWasCharged = newValue } }
+    /// The longest wait for the network.
+    var longestWait: Duration {
+        if case .wait(let most?) = rules.connectivity { max(.zero, most) } else { Duration(attoseconds: .max) }
     }
 
-    /// The reason why the running attempt is cancelled.
-    var interruption: Interruption? {
-        get { history.interruption }
-        set { if newValue != interruption { history.interruption = newValue } }
+    /// True if a reconnect resets its backoff.
+    var resetsOnReconnect: Bool {
+        switch rules.reconnect {
+        case .automatic: history.lastFault == .network
+        case .resetBackoff: true
+        case .keepBackoff: false
+        }
     }
-
-    var lastFault: LastFault { history.lastFault }
-
-    /// True if a failure ends this life; the job goes on in another one.
-    var handsBack: Bool { history.handsBack }
 
     /// The time of the job's next timer.
     var nextTime: BusTime {
         switch phase {
-        case .waiting: min(deadline, limit)
+        case .resting, .waiting: deadline
+        case .queued(_, let limit): min(deadline, limit)
         case .backingOff: min(deadline, max(history.soft, history.hard))
-        case .running: interruption == nil ? min(deadline, limit, history.interruptAt) : .never
-        case .failed: .never
+        case .running(let attempt):
+            attempt.interruption == nil ? min(deadline, attempt.limit, attempt.interruptAt) : .never
+        case .ended: .never
         }
     }
 }
@@ -169,23 +193,57 @@ extension Int32 {
     func saturatingIncrement() -> Int32 { self == .max ? .max : self + 1 }
 }
 
-/// The state of a job that has started or waited before.
+/// A value that its copies share until one of them changes it; takes no more than a pointer.
+struct Shared<Value: Sendable>: Sendable {
+    /// One element: an array is copied on write.
+    private var values: [Value]
+
+    init(_ value: Value) { values = [value] }
+
+    var value: Value {
+        // Inlined: a coroutine allocates its frame with each access.
+        @inline(__always)
+        _read { yield values[0] }
+        @inline(__always)
+        _modify { yield &values[0] }
+    }
+
+    func isSame(as other: Self) -> Bool {
+        func place(_ values: [Value]) -> UnsafePointer<Value>? { values.withUnsafeBufferPointer(\.baseAddress) }
+        return place(values) == place(other.values)
+    }
+}
+
+/// The running attempt of a job.
+package struct RunningState: Sendable {
+    /// The way in which it passed its gate, and the gate's round.
+    var pass = GateState.Pass.free
+    var round: UInt32 = 0
+    /// Its place in the limits.
+    var place = Place.none
+    package internal(set) var interruption: JobState.Interruption?
+    /// True if the job is cancelled with it.
+    var isCancelled = false
+    /// The end of its time.
+    var limit = BusTime.never
+    /// The time at which it is cancelled because of a loss.
+    var interruptAt = BusTime.never
+    /// The source addresses of its connections, as conditions.
+    var sources: [ConditionIndex] = []
+    /// The epoch of the scope at its start.
+    var scopeEpoch: UInt64 = 0
+    /// The most bytes of a transfer that were kept before it; negative if none were reported.
+    var keptBefore: Int64 = -1
+}
+
+/// What a job has done so far.
 ///
-/// Most waiting jobs have none of their own.
+/// Most waiting jobs have done nothing.
 package struct JobHistory: Sendable {
     /// Its position since its last failure; `nil` if it still has its first one.
     var position: QueuePosition?
-    /// The pass of the running attempt, and the gate's round.
-    var pass = GateState.Pass.free
-    var round: UInt32 = 0
-
-    /// The place of the running attempt.
-    var place = Place.none
     /// The attempts that wait for the job, and lend it their places while they run.
     var lenders: [AttemptKey] = []
-    var interruption: JobState.Interruption?
-    /// True if its running attempt is cancelled, and the job with it.
-    var isCancelled = false
     var lastFault = JobState.LastFault.none
     /// True if a failure ends this life; the job goes on in another one.
     var handsBack = false
@@ -212,36 +270,29 @@ package struct JobHistory: Sendable {
     var hard = BusTime.past
     /// The previous delay, for decorrelated jitter.
     var previousDelay: Duration?
-    /// The most bytes of a transfer that were kept, and those before the running attempt; negative before the first report.
+    /// The most bytes of a transfer that were kept; negative before the first report.
     var kept: Int64 = -1
-    var keptBefore: Int64 = -1
-    /// The time limit of the wait or the attempt.
-    var limit = BusTime.never
-    /// The source addresses of the running attempt's connections, as conditions.
-    var sources: [ConditionIndex] = []
-    /// The time at which the attempt is cancelled because of a loss.
-    var interruptAt = BusTime.never
     /// The total time that it has waited for conditions.
     var waited = Duration.zero
 
     /// The epochs and counters at the start of the last attempt.
     var armedEpoch: UInt64 = 0
-    var armedScopeEpoch: UInt64 = 0
     var armedRetryNows: UInt64 = 0
     /// The scope's epoch of the last error that reported no network.
     var unreachableEpoch: UInt64?
     /// The number of the scope's answers when no name server answered this job.
     var answersAtNameFailure: UInt64?
+    /// True if the last attempt was charged.
     var lastWasCharged = false
-
-    /// True if the running attempt has kept so much more than all before that its end is no failure.
-    var hasProgress: Bool { kept >= 0 && kept - keptBefore >= 65_536 }
     /// The fault of the last failure; only for jobs that go on in another life.
     var lastFailure = AttemptFailure.Fault.unknown
     /// True if an edge came during the attempt that failed last; the job did not wait for it.
     var sawEdge = false
     /// True if a reconnect came between the attempt of an earlier life and this one.
     var hasReconnected = false
+
+    /// Returns true if an attempt has kept so much more than all before that its end is no failure.
+    func hasProgress(_ attempt: RunningState) -> Bool { kept >= 0 && kept - attempt.keptBefore >= 65_536 }
 }
 
 /// The place of a running attempt in the limits of the bus and its destination.

@@ -90,7 +90,7 @@ extension RetryBusCore {
         let lenders = job.history.lenders.filter(isRunning) + [lender]
         jobs[Int(key.index)]?.history.lenders = lenders
         if job.isQueued {
-            let entry = GateQueue.Entry(position: job.position, job: key.index, queueing: job.queueing)
+            let entry = GateQueue.Entry(position: job.position, job: key.index, queueing: job.queueings)
             offer(entry, of: job, to: lender)
             releaseJobs(at: now)
         }
@@ -99,12 +99,12 @@ extension RetryBusCore {
 
     /// Returns true if an attempt has not ended.
     package func isRunning(_ attempt: AttemptKey) -> Bool {
-        self[attempt.job].map { $0.phase == .running && $0.history.started == attempt.number } ?? false
+        self[attempt.job].map { $0.isRunning && $0.history.started == attempt.number } ?? false
     }
 
     /// Adds a queued job to those that may use an attempt's place.
     mutating func offer(_ entry: GateQueue.Entry, of job: JobState, to lender: AttemptKey) {
-        guard isRunning(lender), self[lender.job]?.history.place != Place.none else { return }
+        guard isRunning(lender), self[lender.job]?.attempt?.place != Place.none else { return }
         loans.append(entry, LoanTable.QueueName(job), to: lender.job.index)
     }
 
@@ -156,28 +156,28 @@ extension RetryBusCore {
     mutating func takePlace(_ index: JobIndex, _ gate: Int32, of lender: JobIndex?) {
         if let lender {
             loans.setBorrower(index, of: lender)
-            jobs[Int(index)]?.history.place = .borrowed(from: lender)
+            jobs[Int(index)]?.attempt?.place = .borrowed(from: lender)
         } else {
             running += 1
             gates[gate].running += 1
-            jobs[Int(index)]?.history.place = .own
+            jobs[Int(index)]?.attempt?.place = .own
         }
     }
 
     /// Frees the place of an attempt that ends or leaves the limits; a job that uses the place keeps it.
-    mutating func givePlaceBack(_ index: JobIndex, _ job: JobState) {
+    mutating func givePlaceBack(_ index: JobIndex, _ gate: Int32, _ attempt: RunningState) {
         let heir = loans.end(index)
-        jobs[Int(index)]?.history.place = .none
-        switch job.history.place {
+        jobs[Int(index)]?.attempt?.place = .none
+        switch attempt.place {
         case .none: break
         case .borrowed(let lender):
             loans.setBorrower(heir, of: lender)
-            if let heir { jobs[Int(heir)]?.history.place = .borrowed(from: lender) }
+            if let heir { jobs[Int(heir)]?.attempt?.place = .borrowed(from: lender) }
         case .own:
-            gates[job.gate].running -= 1
+            gates[gate].running -= 1
             guard let heir, let heirsGate = jobs[Int(heir)]?.gate else { return running -= 1 }
             gates[heirsGate].running += 1
-            jobs[Int(heir)]?.history.place = .own
+            jobs[Int(heir)]?.attempt?.place = .own
         }
     }
 }

@@ -106,7 +106,7 @@ extension RetryBusCore {
             let entry = gates[gate].queues[queueClass].first { [jobs] in jobs[Int($0.job)]?.isQueued(as: $0) == true }
             guard let entry, let job = jobs[Int(entry.job)] else { continue }
             // A job that is alone keeps only its own delays.
-            let hasPaused = gates[gate].uses == 1 && job.lastWasCharged
+            let hasPaused = gates[gate].uses == 1 && job.history.lastWasCharged
             switch gates[gate].permission(queueClass, hasPaused: hasPaused, release.rules, at: now) {
             // The end of another attempt makes the gate dirty again.
             case .granted where isFull(gate, for: job): continue
@@ -145,24 +145,24 @@ extension RetryBusCore {
         let long = gates[gate].takeLongRuns(at: now) { [jobs, generations] key, attempt in
             guard Int(key.index) < jobs.count, generations[Int(key.index)] == key.generation, let job = jobs[Int(key.index)]
             else { return false }
-            return job.phase == .running && job.history.started == attempt
+            return job.isRunning && job.history.started == attempt
         }
         for key in long {
-            if let job = jobs[Int(key.index)] { makeRoom(key.index, job) }
+            if let job = jobs[Int(key.index)], let attempt = job.attempt { makeRoom(key.index, job.gate, attempt) }
         }
     }
 
     /// Takes an attempt that continues out of its gate's window.
-    mutating func makeRoom(_ index: JobIndex, _ job: JobState) {
-        guard job.history.pass != .free else { return }
-        gates[job.gate].noteEnd(job.history.pass, of: job.history.round)
-        jobs[Int(index)]?.history.pass = .free
+    mutating func makeRoom(_ index: JobIndex, _ gate: Int32, _ attempt: RunningState) {
+        guard attempt.pass != .free else { return }
+        gates[gate].noteEnd(attempt.pass, of: attempt.round)
+        jobs[Int(index)]?.attempt?.pass = .free
     }
 
     /// Frees the place of an attempt that has ended.
-    mutating func noteEndOfAttempt(_ index: JobIndex, _ job: JobState) {
-        givePlaceBack(index, job)
-        gates[job.gate].noteEnd(job.history.pass, of: job.history.round)
+    mutating func noteEndOfAttempt(_ index: JobIndex, _ job: JobState, _ attempt: RunningState) {
+        givePlaceBack(index, job.gate, attempt)
+        gates[job.gate].noteEnd(attempt.pass, of: attempt.round)
         dirtyGates.append(job.gate)
     }
 }
@@ -180,32 +180,28 @@ extension RetryBusCore {
         /// The reason why it is queued, and its duration if known.
         var queueReason: QueueReason?
         var queueDelay: Duration?
-        /// True if its delays are over.
-        var isDue = false
     }
 
     func description(of key: JobKey, at now: BusTime) -> Description? {
         guard let job = self[key] else { return nil }
-        let isWaiting = job.phase == .waiting
+        let isWaiting = !job.isRunning && !job.isBackingOff
         let isHeld = job.isQueued && allUnmet(job).isEmpty
-        let isResting = job.isPaused && job.phase != .running
+        let isResting = job.isPaused && !job.isRunning
         let (queueReason, end) = isHeld ? queueReason(of: job, at: now) : (nil, .never)
-        var description = Description(
-            state: isResting ? .paused : isHeld ? .queued : isWaiting ? .waiting : job.phase == .running ? .running : .backingOff,
+        return Description(
+            state: isResting ? .paused : isHeld ? .queued : isWaiting ? .waiting : job.isRunning ? .running : .backingOff,
             unmet: isWaiting ? allUnmet(job) : [],
             softDelay: isVoided(job) ? nil : delay(job, until: job.history.soft, at: now),
             hardDelay: delay(job, until: job.history.hard, at: now),
             timeLeft: job.deadline.isNever ? nil : max(.zero, job.deadline - now),
             destination: gates.destination(job.gate), queueReason: queueReason,
             queueDelay: end.isNever || end <= now ? nil : end - now)
-        description.isDue = job.phase == .backingOff && description.softDelay == nil && description.hardDelay == nil
-        return description
     }
 
     /// Returns the reason why a queued job has not started, and the end of that reason.
     private func queueReason(of job: JobState, at now: BusTime) -> (QueueReason?, BusTime) {
         let queueClass = QueueClass(job)
-        let hasPaused = gates[job.gate].uses == 1 && job.lastWasCharged
+        let hasPaused = gates[job.gate].uses == 1 && job.history.lastWasCharged
         if isFull(job.gate, for: job) { return (.destinationFull(gates[job.gate].running), .never) }
         switch gates[job.gate].permission(queueClass, hasPaused: hasPaused, release.rules, at: now) {
         case .later(let end, let queueReason): return (queueReason, end)
@@ -215,7 +211,7 @@ extension RetryBusCore {
 
     /// Returns the unmet conditions of a job that is not running, its scope first.
     func unmetConditions(of key: JobKey) -> [ConditionIndex] {
-        guard let job = self[key], job.phase != .running else { return [] }
+        guard let job = self[key], !job.isRunning else { return [] }
         return allUnmet(job)
     }
 
@@ -225,12 +221,12 @@ extension RetryBusCore {
     }
 
     private func delay(_ job: JobState, until time: BusTime, at now: BusTime) -> Duration? {
-        job.phase != .running && time > now ? time - now : nil
+        !job.isRunning && time > now ? time - now : nil
     }
 
     /// Returns the delay of a job that waits for nothing but a time.
     func delay(of key: JobKey, at now: BusTime) -> Duration? {
-        guard let job = self[key], job.phase == .backingOff else { return nil }
+        guard let job = self[key], job.isBackingOff else { return nil }
         return delay(job, until: max(job.history.soft, job.history.hard), at: now)
     }
 

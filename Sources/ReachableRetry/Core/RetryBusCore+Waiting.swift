@@ -31,26 +31,25 @@ extension RetryBusCore {
     /// Ends a job that is not running, lets it wait for a condition or a time, or queues it.
     ///
     /// All decisions about waits are made here. ``releaseJobs(at:)`` starts queued jobs.
-    mutating func advance(_ index: JobIndex, at now: BusTime) {
-        guard let job = jobs[Int(index)], job.phase != .running else { return }
+    ///
+    /// - Parameter hasFailed: True if its attempt has just failed.
+    mutating func advance(_ index: JobIndex, hasFailed: Bool = false, at now: BusTime) {
+        guard let job = jobs[Int(index)], !job.isRunning, !job.hasEnded else { return }
         if endIfOver(index, job, at: now) { return }
-        if job.handsBack, job.phase == .failed { return handBack(index, job, at: now) }
         if job.isPaused { return rest(index, job, at: now) }
         let isClosed = job.waitsForScope && conditions[Int(job.scope)]?.isOpen == false
-        if isClosed || !holdBack(index, at: now) { enqueue(index, at: now) }
+        if isClosed || !holdBack(index, hasFailed: hasFailed, at: now) { enqueue(index, at: now) }
     }
 
     /// Lets a paused job wait.
     private mutating func rest(_ index: JobIndex, _ job: JobState, at now: BusTime) {
         leave(index, at: now)
-        jobs[Int(index)]?.phase = .waiting
-        jobs[Int(index)]?.waitsFor = -1
-        jobs[Int(index)]?.limit = .never
+        jobs[Int(index)]?.phase = .resting
         arm(index)
     }
 
     /// Ends a job after its deadline, or if a condition will never be satisfied.
-    private mutating func endIfOver(_ index: JobIndex, _ job: JobState, at now: BusTime) -> Bool {
+    mutating func endIfOver(_ index: JobIndex, _ job: JobState, at now: BusTime) -> Bool {
         if job.deadline <= now {
             giveUp(index, .deadline, at: now)
         } else if job.conditions.contains(where: { conditions[Int($0)]?.isHopeless == true }) {
@@ -62,7 +61,7 @@ extension RetryBusCore {
     }
 
     /// Lets a job wait for another condition than its scope or for a time, if it has to; returns true if it waits.
-    private mutating func holdBack(_ index: JobIndex, at now: BusTime) -> Bool {
+    private mutating func holdBack(_ index: JobIndex, hasFailed: Bool = false, at now: BusTime) -> Bool {
         guard let job = jobs[Int(index)] else { return false }
         if job.history.soft != .past, isVoided(job) {
             jobs[Int(index)]?.history.voided = job.history.soft
@@ -73,7 +72,7 @@ extension RetryBusCore {
             return true
         }
         guard let history = jobs[Int(index)]?.history, max(history.soft, history.hard) > now else { return false }
-        backOff(index, at: now)
+        backOff(index, isNew: hasFailed, at: now)
         return true
     }
 
@@ -102,19 +101,16 @@ extension RetryBusCore {
             leave(index, at: now)
             let position = job.position == .none ? takePosition(job.priority) : job.position
             if position != job.position { jobs[Int(index)]?.position = position }
-            jobs[Int(index)]?.isQueued = true
-            let entry = GateQueue.Entry(position: position, job: index, queueing: jobs[Int(index)]?.queueing ?? 0)
+            let entry = GateQueue.Entry(position: position, job: index, queueing: jobs[Int(index)]?.noteQueueing() ?? 0)
             gates[job.gate].queues[QueueClass(job)].append(entry)
             for lender in job.history.lenders { offer(entry, of: job, to: lender) }
-            jobs[Int(index)]?.phase = .waiting
-            jobs[Int(index)]?.waitsFor = job.scope
-            jobs[Int(index)]?.limit = .never
-            let closedTime = closedTime(of: job.scope, at: now)
-            if job.waitsForScope { jobs[Int(index)]?.waitBegan = closedTime }
+            let closedSince = job.waitsForScope ? closedTime(of: job.scope, at: now) : .never
+            jobs[Int(index)]?.phase = .queued(closedSince: closedSince, limit: .never)
         }
-        let isUnknown = conditions[Int(job.scope)]?.isUnknown == true
-        if job.waitsForScope, jobs[Int(index)]?.limit == .never, !isUnknown {
-            jobs[Int(index)]?.limit = now + job.longestWait
+        if job.waitsForScope, conditions[Int(job.scope)]?.isUnknown != true,
+            case .queued(let closedSince, .never)? = jobs[Int(index)]?.phase
+        {
+            jobs[Int(index)]?.phase = .queued(closedSince: closedSince, limit: now + job.longestWait)
         }
         reportWaiting(index)
         if job.waitsForScope, jobs[Int(index)]?.reportedWait != job.scope { gates[job.gate].hasUnreported = true }
@@ -130,10 +126,7 @@ extension RetryBusCore {
             conditions[Int(condition)]?.waiting.insert(index)
             // A loss of the scope replaces this wait, because the wait for the network has a limit.
             if condition != job.scope, job.waitsForScope { conditions[Int(job.scope)]?.attentive.insert(index) }
-            jobs[Int(index)]?.phase = .waiting
-            jobs[Int(index)]?.waitsFor = condition
-            jobs[Int(index)]?.limit = .never
-            jobs[Int(index)]?.waitBegan = now
+            jobs[Int(index)]?.phase = .waiting(for: condition, since: now)
         }
         reportWaiting(index)
         arm(index)
@@ -159,10 +152,10 @@ extension RetryBusCore {
         publish(index, .waiting(condition))
     }
 
-    private mutating func backOff(_ index: JobIndex, at now: BusTime) {
+    private mutating func backOff(_ index: JobIndex, isNew: Bool, at now: BusTime) {
         leave(index, at: now)
         guard let job = jobs[Int(index)] else { return }
-        if job.phase == .failed { publish(index, .backingOff(max(job.history.soft, job.history.hard) - now)) }
+        if isNew { publish(index, .backingOff(max(job.history.soft, job.history.hard) - now)) }
         jobs[Int(index)]?.phase = .backingOff
         for condition in CollectionOfOne(job.scope) + job.conditions { conditions[Int(condition)]?.attentive.insert(index) }
         arm(index)
@@ -174,22 +167,18 @@ extension RetryBusCore {
         let epoch = epoch(of: job)
         let startReason = startReason(of: job, at: now)
         // The last attempt of a job that goes on in another life was not armed here.
-        let hasReconnected = job.handsBack ? job.history.hasReconnected : epoch != job.history.armedEpoch
+        let hasReconnected = job.history.handsBack ? job.history.hasReconnected : epoch != job.history.armedEpoch
         if hasReconnected, job.resetsOnReconnect { (job.history.failureIndex, job.history.previousDelay) = (0, nil) }
         if epoch != job.history.armedEpoch { job.history.connectivityIndex = 0 }
-        job.phase = .running
-        (job.history.pass, job.history.round) = (pass, gates[job.gate].round)
+        // The time limit counts from ``begin(_:at:)``.
+        let round = gates[job.gate].round
+        job.phase = .running(
+            RunningState(pass: pass, round: round, scopeEpoch: scopeEpoch(of: job), keptBefore: job.history.kept))
         job.history.started = job.history.started.saturatingIncrement()
-        job.history.keptBefore = job.history.kept
         job.history.armedEpoch = epoch
-        job.history.armedScopeEpoch = scopeEpoch(of: job)
         job.history.armedRetryNows = retryNows(of: job)
         (job.history.soft, job.history.voided) = (.past, .past)
-        // The time limit counts from ``begin(_:at:)``.
-        job.limit = .never
         job.history.isAnnounced = false
-        job.history.interruptAt = .never
-        job.interruption = nil
         job.reportedWait = -1
         jobs[Int(index)] = job
         takePlace(index, job.gate, of: lender)
@@ -214,6 +203,11 @@ extension RetryBusCore {
         for condition in job.conditions { conditions[Int(condition)]?.interruptible.insert(index) }
     }
 
+    mutating func unwatchLosses(of index: JobIndex, _ job: JobState) {
+        guard job.rules.interruption?.heedsConditions == true else { return }
+        for condition in CollectionOfOne(job.scope) + job.conditions { conditions[Int(condition)]?.interruptible.remove(index) }
+    }
+
     /// Returns the number of the attempt that was announced; `nil` if there is none.
     package func announcedAttempt(of key: JobKey) -> Int? {
         guard let history = self[key]?.history, history.isAnnounced else { return nil }
@@ -222,8 +216,9 @@ extension RetryBusCore {
 
     /// Returns the running attempt.
     package func currentStart(of key: JobKey, at now: BusTime) -> Start? {
-        guard let job = self[key], job.phase == .running else { return nil }
-        let end = min(job.deadline, job.limit.isNever ? job.rules.attemptTimeout.map { now + $0 } ?? .never : job.limit)
+        guard let job = self[key], let attempt = job.attempt else { return nil }
+        let limit = attempt.limit.isNever ? job.rules.attemptTimeout.map { now + $0 } ?? .never : attempt.limit
+        let end = min(job.deadline, limit)
         return Start(
             number: Int(job.history.started), epoch: job.history.armedEpoch, limit: end.isNever ? nil : max(.zero, end - now))
     }
@@ -232,50 +227,47 @@ extension RetryBusCore {
 
     /// Ends a wait and adds its time.
     mutating func leave(_ index: JobIndex, at now: BusTime) {
-        if let job = jobs[Int(index)], !job.waitBegan.isNever {
-            let waited = waited(job, at: now)
-            jobs[Int(index)]?.history.waited = waited
-            jobs[Int(index)]?.waitBegan = .never
-        }
+        if let wait = jobs[Int(index)].flatMap({ wait(of: $0, at: now) }) { jobs[Int(index)]?.history.waited += wait }
         unregister(index)
     }
 
-    /// Returns the time that a job has waited for conditions.
-    ///
-    /// For queued jobs this is the closed time of the scope.
-    private func waited(_ job: JobState, at now: BusTime) -> Duration {
-        guard !job.waitBegan.isNever else { return job.history.waited }
-        return job.history.waited + ((job.isQueued ? closedTime(of: job.scope, at: now) : now) - job.waitBegan)
+    /// Returns the duration of a job's wait for a condition; for queued jobs this is the closed time of the scope.
+    private func wait(of job: JobState, at now: BusTime) -> Duration? {
+        switch job.phase {
+        case .queued(let closedSince, _): closedSince.isNever ? nil : closedTime(of: job.scope, at: now) - closedSince
+        case .waiting(_, let since): now - since
+        case .resting, .backingOff, .running, .ended: nil
+        }
     }
 
     private func closedTime(of scope: ConditionIndex, at now: BusTime) -> BusTime {
         conditions[Int(scope)]?.closedTime(at: now) ?? .start
     }
 
-    /// Removes a job from all lists.
+    /// Removes a job from all lists; it rests.
     mutating func unregister(_ index: JobIndex) {
         guard let job = jobs[Int(index)] else { return }
+        jobs[Int(index)]?.phase = .resting
         switch job.phase {
-        case .waiting where job.isQueued:
-            jobs[Int(index)]?.isQueued = false
-            jobs[Int(index)]?.waitsFor = -1
+        case .queued:
             for lender in job.history.lenders { withdraw(job, from: lender) }
             gates[job.gate].queues[QueueClass(job)].remove { [jobs] in jobs[Int($0.job)]?.isQueued(as: $0) == true }
             if gates[job.gate].queues.isEmpty {
                 gateTimers.cancel(job.gate)
                 gates[job.gate].ready = nil
             }
-        case .waiting:
-            if job.waitsFor >= 0 { conditions[Int(job.waitsFor)]?.waiting.remove(index) }
+        case .waiting(let condition, _):
+            conditions[Int(condition)]?.waiting.remove(index)
             conditions[Int(job.scope)]?.attentive.remove(index)
-            jobs[Int(index)]?.waitsFor = -1
         case .backingOff:
             for condition in CollectionOfOne(job.scope) + job.conditions { conditions[Int(condition)]?.attentive.remove(index) }
-        case .running where job.rules.interruption?.heedsConditions == true:
-            for condition in CollectionOfOne(job.scope) + job.conditions {
-                conditions[Int(condition)]?.interruptible.remove(index)
+        case .running(let attempt):
+            unwatchLosses(of: index, job)
+            for source in attempt.sources {
+                conditions[Int(source)]?.interruptible.remove(index)
+                release(source)
             }
-        default: break
+        case .resting, .ended: break
         }
     }
 
@@ -283,31 +275,12 @@ extension RetryBusCore {
         JobCounts(
             started: Int(job.history.started), charged: Int(job.history.charged),
             networkFailures: Int(job.history.networkFailures),
-            waited: waited(job, at: now), elapsed: max(.zero, now - job.submitted))
+            waited: job.history.waited + (wait(of: job, at: now) ?? .zero), elapsed: max(.zero, now - job.submitted))
     }
 
     mutating func giveUp(_ index: JobIndex, _ reason: GiveUp.Reason, isCut: Bool = false, at now: BusTime) {
         guard let job = jobs[Int(index)] else { return }
         end(index, .gaveUp(reason, counts(job, at: now), isCut: isCut), at: now)
-    }
-}
-
-extension JobState {
-    /// Returns true if the job is queued with this entry.
-    func isQueued(as entry: GateQueue.Entry) -> Bool { queueing == entry.queueing && position == entry.position }
-
-    /// The longest wait for the network.
-    var longestWait: Duration {
-        if case .wait(let most?) = rules.connectivity { max(.zero, most) } else { Duration(attoseconds: .max) }
-    }
-
-    /// True if a reconnect resets its backoff.
-    var resetsOnReconnect: Bool {
-        switch rules.reconnect {
-        case .automatic: lastFault == .network
-        case .resetBackoff: true
-        case .keepBackoff: false
-        }
     }
 }
 
@@ -410,7 +383,7 @@ extension RetryBusCore {
     /// The hard delay before a first attempt is its owner's and stays.
     private mutating func softenHardDelays(of scope: ConditionIndex?, at now: BusTime) {
         for index in jobs.indices {
-            guard let job = jobs[index], scope.map({ $0 == job.scope }) ?? true, job.phase != .running,
+            guard let job = jobs[index], scope.map({ $0 == job.scope }) ?? true, !job.isRunning,
                 job.history.started > 0, job.history.hard > now
             else { continue }
             jobs[index]?.history.soft = max(job.history.soft, job.history.hard)
@@ -422,12 +395,16 @@ extension RetryBusCore {
     ///
     /// The next evaluation or ``ConditionRecord/lossTime`` ends the loss.
     package mutating func lose(_ index: ConditionIndex, at now: BusTime) -> [Effect] {
-        guard let old = conditions[Int(index)] else { return [] }
+        noteLoss(of: index, at: now)
+        return takeEffects()
+    }
+
+    mutating func noteLoss(of index: ConditionIndex, at now: BusTime) {
+        guard let old = conditions[Int(index)] else { return }
         conditions[Int(index)]?.lose(at: now)
-        guard !old.isLost, let new = conditions[Int(index)], new.isLost else { return [] }
+        guard !old.isLost, let new = conditions[Int(index)], new.isLost else { return }
         lossTimers.arm(index, at: new.lostUntil)
         conditionChanged(index, since: old, at: now)
-        return takeEffects()
     }
 
     mutating func endLoss(of index: ConditionIndex, at now: BusTime) {
@@ -445,20 +422,22 @@ extension RetryBusCore {
 
     /// Starts, ends or fires the grace after which a loss cancels a running attempt.
     mutating func reconsiderInterruption(_ index: JobIndex, at now: BusTime) {
-        guard let job = jobs[Int(index)], job.interruption == nil, let grace = job.rules.interruption?.grace else { return }
-        let hasLoss = job.rules.interruption?.heedsSource == true ? hasLostSource(job) : unmet(job) != nil
+        guard let job = jobs[Int(index)], let attempt = job.attempt, attempt.interruption == nil,
+            let grace = job.rules.interruption?.grace
+        else { return }
+        let hasLoss = job.rules.interruption?.heedsSource == true ? hasLostSources(attempt) : unmet(job) != nil
         if !hasLoss {
-            jobs[Int(index)]?.history.interruptAt = .never
-        } else if job.history.interruptAt.isNever {
-            jobs[Int(index)]?.history.interruptAt = now + grace
+            jobs[Int(index)]?.attempt?.interruptAt = .never
+        } else if attempt.interruptAt.isNever {
+            jobs[Int(index)]?.attempt?.interruptAt = now + grace
         }
         if grace == .zero, hasLoss { return interrupt(index, .loss) }
         arm(index)
     }
 
     /// Returns true if this machine lost all source addresses of the attempt's connections.
-    private func hasLostSource(_ job: JobState) -> Bool {
-        !job.history.sources.isEmpty
-            && job.history.sources.allSatisfy { conditions[Int($0)].map { $0.isLive && !$0.isSatisfied } ?? false }
+    private func hasLostSources(_ attempt: RunningState) -> Bool {
+        !attempt.sources.isEmpty
+            && attempt.sources.allSatisfy { conditions[Int($0)].map { $0.isLive && !$0.isSatisfied } ?? false }
     }
 }

@@ -7,7 +7,7 @@ internal import HeapModule
 /// ```
 /// submitted → waiting ⇄ backing off → running → ended
 ///                 ↑          ↑           │
-///                 └──────────┴─ judged ←─┘ failed
+///                 └──────────┴── failed ─┘
 /// ```
 package struct RetryBusCore: Sendable {
     private(set) var release: ReleasePolicy
@@ -16,6 +16,8 @@ package struct RetryBusCore: Sendable {
     private(set) var generations: [UInt32] = []
     /// The first generation of new places, above all earlier ones.
     private var firstGeneration: UInt32 = 0
+    /// The number of places in use, with those of ended jobs.
+    package private(set) var usedPlaces = 0
     var conditions: [ConditionRecord?] = []
     private var freeConditions: [ConditionIndex] = []
     private var idle: [ConditionIndex] = []
@@ -43,7 +45,7 @@ package struct RetryBusCore: Sendable {
     var retryNows: UInt64 = 0
     /// True if a gate has changed: see ``takeRoomNews()``.
     var hasRoomNews = false
-    /// The number of jobs.
+    /// The number of jobs that have not ended.
     package private(set) var count = 0
     /// True after the shutdown began, when no job starts.
     package internal(set) var isShutDown = false
@@ -106,10 +108,11 @@ package struct RetryBusCore: Sendable {
     ///   - hasEventReader: True if a reader follows its events, and each attempt waits for it.
     ///   - notBefore: The start of its life, if later than now.
     ///   - past: The attempts of earlier lives; given, a failure ends this life.
-    package mutating func submit(
+    ///   - driver: What the job's driver keeps with it; the core does not use it.
+    mutating func submit(
         _ rules: RetryPolicy.Rules, scope: ConditionIndex, conditions others: [ConditionIndex] = [], destination: String? = nil,
         priority: JobPriority = .normal, lenders: [AttemptKey] = [], hasEventReader: Bool = false, notBefore: BusTime = .past,
-        past: JobPast? = nil, at now: BusTime
+        past: JobPast? = nil, driver: DriverState = DriverState(), at now: BusTime
     ) -> (key: JobKey, number: UInt64, effects: [Effect]) {
         let index = freeJobs.popLast() ?? JobIndex(jobs.count)
         if index == jobs.count {
@@ -117,10 +120,10 @@ package struct RetryBusCore: Sendable {
             generations.append(firstGeneration)
         }
         let gate = useGate(scope, destination, at: now)
-        // The job may end at once and free its place.
         let (key, rank) = (key(index), takePosition(priority))
         let submitted = past.map { now + (.zero - $0.elapsed) } ?? max(now, notBefore)
-        jobs[Int(index)] = JobState(rules, scope: scope, conditions: others, gate: gate, rank: rank, submitted: submitted)
+        jobs[Int(index)] = JobState(
+            rules, scope: scope, conditions: others, gate: gate, rank: rank, submitted: submitted, driver: driver)
         if let past {
             jobs[Int(index)]?.history = JobHistory(past)
             jobs[Int(index)]?.history.handsBack = true
@@ -129,7 +132,7 @@ package struct RetryBusCore: Sendable {
         if notBefore > now { jobs[Int(index)]?.history.hard = notBefore }
         if !lenders.isEmpty { jobs[Int(index)]?.history.lenders = lenders }
         if hasEventReader { jobs[Int(index)]?.history.hasEventReader = true }
-        count += 1
+        (count, usedPlaces) = (count + 1, usedPlaces + 1)
         for condition in CollectionOfOne(scope) + others { retain(condition) }
         advance(index, at: now)
         releaseJobs(at: now)
@@ -177,14 +180,13 @@ package struct RetryBusCore: Sendable {
 
     /// Ends a job whose running attempt succeeded.
     package mutating func succeed(_ key: JobKey, at now: BusTime) -> [Effect] {
-        guard let job = self[key], job.phase == .running else { return [] }
-        dropSources(key.index)
-        noteEndOfAttempt(key.index, job)
-        noteAnswer(to: job)
-        gates[job.gate].notePassage(of: job.history.round, release.rules)
+        guard let job = self[key], let attempt = job.attempt else { return [] }
+        noteEndOfAttempt(key.index, job, attempt)
+        noteAnswer(to: job, in: attempt.scopeEpoch)
+        gates[job.gate].notePassage(of: attempt.round, release.rules)
         noteSuccess(job)
         publish(key.index, .succeeded)
-        remove(key.index)
+        finish(key.index, nil)
         releaseJobs(at: now)
         return takeEffects()
     }
@@ -193,10 +195,10 @@ package struct RetryBusCore: Sendable {
     ///
     /// - Parameter attempt: The number of the attempt. An attempt that has ended proves nothing.
     package mutating func noteProgress(_ key: JobKey, of attempt: Int, at now: BusTime) -> [Effect] {
-        guard let job = running(key, attempt) else { return [] }
-        noteAnswer(to: job)
-        gates[job.gate].notePassage(of: job.history.round, release.rules)
-        makeRoom(key.index, job)
+        guard let (job, attempt) = running(key, attempt) else { return [] }
+        noteAnswer(to: job, in: attempt.scopeEpoch)
+        gates[job.gate].notePassage(of: attempt.round, release.rules)
+        makeRoom(key.index, job.gate, attempt)
         dirtyGates.append(job.gate)
         releaseJobs(at: now)
         return takeEffects()
@@ -206,11 +208,11 @@ package struct RetryBusCore: Sendable {
     ///
     /// - Parameter attempt: The number of the attempt.
     package mutating func noteKept(_ bytes: Int64, _ key: JobKey, of attempt: Int, at now: BusTime) -> [Effect] {
-        guard let job = running(key, attempt), bytes > job.history.kept else { return [] }
+        guard let (job, _) = running(key, attempt), bytes > job.history.kept else { return [] }
         jobs[Int(key.index)]?.history.kept = bytes
         // What lives before this one have kept.
         guard job.history.kept >= 0 else {
-            jobs[Int(key.index)]?.history.keptBefore = bytes
+            jobs[Int(key.index)]?.attempt?.keptBefore = bytes
             return []
         }
         return noteProgress(key, of: attempt, at: now)
@@ -224,25 +226,25 @@ package struct RetryBusCore: Sendable {
     }
 
     /// Returns a job whose attempt of this number is running.
-    private func running(_ key: JobKey, _ attempt: Int) -> JobState? {
-        guard let job = self[key], job.phase == .running, Int(job.history.started) == attempt else { return nil }
-        return job
+    private func running(_ key: JobKey, _ number: Int) -> (JobState, RunningState)? {
+        guard let job = self[key], let attempt = job.attempt, Int(job.history.started) == number else { return nil }
+        return (job, attempt)
     }
 
     /// Records that the operation of a running attempt begins: the attempt's time limit counts from now.
     package mutating func begin(_ key: JobKey, at now: BusTime) -> [Effect] {
-        guard let job = self[key], job.phase == .running, job.interruption == nil, job.limit.isNever,
+        guard let job = self[key], let attempt = job.attempt, attempt.interruption == nil, attempt.limit.isNever,
             let timeout = job.rules.attemptTimeout
         else { return [] }
-        jobs[Int(key.index)]?.limit = now + timeout
+        jobs[Int(key.index)]?.attempt?.limit = now + timeout
         arm(key.index)
         return takeEffects()
     }
 
     /// Takes a running attempt out of the limits, because a sequence that has begun may never end.
     package mutating func leaveLimits(_ key: JobKey, at now: BusTime) -> [Effect] {
-        guard let job = self[key], job.phase == .running else { return [] }
-        givePlaceBack(key.index, job)
+        guard let job = self[key], let attempt = job.attempt else { return [] }
+        givePlaceBack(key.index, job.gate, attempt)
         dirtyGates.append(job.gate)
         releaseJobs(at: now)
         return takeEffects()
@@ -250,7 +252,7 @@ package struct RetryBusCore: Sendable {
 
     /// Resets a job's charged attempts and its backoff.
     package mutating func forgive(_ key: JobKey) {
-        guard let job = self[key], job.phase == .running else { return }
+        guard let job = self[key], job.isRunning else { return }
         jobs[Int(key.index)]?.history.charged = 0
         jobs[Int(key.index)]?.history.failureIndex = 0
         jobs[Int(key.index)]?.history.connectivityIndex = 0
@@ -261,9 +263,10 @@ package struct RetryBusCore: Sendable {
     ///
     /// A running attempt is cancelled and awaited.
     package mutating func cancel(_ key: JobKey, at now: BusTime) -> [Effect] {
-        guard let job = self[key], !job.history.isCancelled else { return [] }
-        if job.phase == .running {
-            jobs[Int(key.index)]?.history.isCancelled = true
+        guard let job = self[key] else { return [] }
+        if let attempt = job.attempt {
+            guard !attempt.isCancelled else { return [] }
+            jobs[Int(key.index)]?.attempt?.isCancelled = true
             interrupt(key.index, .cancelled)
         } else {
             end(key.index, .cancelled, at: now)
@@ -283,7 +286,7 @@ package struct RetryBusCore: Sendable {
         isShutDown = true
         // The earliest end of several shutdowns applies.
         self.drainEnd = min(self.drainEnd, drainEnd)
-        for index in liveJobs where jobs[Int(index)]?.phase != .running { end(index, .cancelled, at: now) }
+        for index in liveJobs where jobs[Int(index)]?.isRunning == false { end(index, .cancelled, at: now) }
         if self.drainEnd <= now { cancelRunning() }
         return takeEffects()
     }
@@ -295,13 +298,38 @@ package struct RetryBusCore: Sendable {
 
     /// The job, unless it has ended.
     package subscript(key: JobKey) -> JobState? {
-        guard Int(key.index) < jobs.count, generations[Int(key.index)] == key.generation else { return nil }
-        return jobs[Int(key.index)]
+        guard let job = job(key), !job.hasEnded else { return nil }
+        return job
+    }
+
+    /// Returns the job, also if it has ended and its end has not been read.
+    func job(_ key: JobKey) -> JobState? { isPlace(of: key) ? jobs[Int(key.index)] : nil }
+
+    private func isPlace(of key: JobKey) -> Bool {
+        Int(key.index) < jobs.count && generations[Int(key.index)] == key.generation
+    }
+
+    /// Changes the part of a job's driver in place; returns what `change` returns, or `nil` if the end of the job has been read.
+    // Not a subscript: its coroutine would allocate a frame with each access.
+    @discardableResult
+    mutating func update<Value>(_ key: JobKey, _ change: (inout DriverState) -> Value) -> Value? {
+        guard isPlace(of: key) else { return nil }
+        return jobs[Int(key.index)]?.apply(change)
+    }
+
+    /// Removes and returns a job that has ended, to be released outside of the bus's lock: it holds errors and closures of its caller.
+    mutating func takeEnded(_ key: JobKey) -> JobState? {
+        guard let job = job(key), job.hasEnded else { return nil }
+        jobs[Int(key.index)] = nil
+        generations[Int(key.index)] &+= 1
+        freeJobs.append(key.index)
+        usedPlaces -= 1
+        return job
     }
 
     /// All jobs in the order in which they start.
     var liveJobs: [JobIndex] {
-        inOrder(jobs.indices.lazy.filter { jobs[$0] != nil }.map(JobIndex.init))
+        inOrder(jobs.indices.lazy.filter { jobs[$0]?.hasEnded == false }.map(JobIndex.init))
     }
 
     /// Returns jobs in the order in which they start: by priority, then by age.
@@ -314,19 +342,19 @@ package struct RetryBusCore: Sendable {
         leave(index, at: now)
         publish(index, .ended(ending))
         effects.append(.end(key(index), ending))
-        remove(index)
+        finish(index, JobEnd(ending: ending))
     }
 
-    /// Frees what a job used.
-    mutating func remove(_ index: JobIndex) {
+    /// Ends a job and frees what it used, but for its place: see ``takeEnded(_:)``.
+    ///
+    /// - Parameter end: The end that its driver reads; `nil` if the driver knows it.
+    mutating func finish(_ index: JobIndex, _ end: JobEnd?) {
         timers.cancel(index)
         unregister(index)
         guard let job = jobs[Int(index)] else { return }
         for condition in CollectionOfOne(job.scope) + job.conditions { release(condition) }
         gates.release(job.gate)
-        jobs[Int(index)] = nil
-        generations[Int(index)] &+= 1
-        freeJobs.append(index)
+        jobs[Int(index)]?.phase = .ended(end)
         count -= 1
         if count == 0 { shortage = nil }
     }
@@ -357,7 +385,7 @@ package struct RetryBusCore: Sendable {
     }
 
     mutating func takeEffects() -> [Effect] {
-        if count == 0, jobs.count > Self.mostIdlePlaces { forgetPlaces() }
+        if usedPlaces == 0, jobs.count > Self.mostIdlePlaces { forgetPlaces() }
         defer { effects = [] }
         return effects
     }
@@ -382,8 +410,7 @@ extension RetryBusCore {
     package mutating func pause(_ key: JobKey, by pauser: JobState.Pausers = .owner, at now: BusTime) -> [Effect] {
         guard let job = self[key], !job.pausers.contains(pauser) else { return [] }
         jobs[Int(key.index)]?.pausers.insert(pauser)
-        // A job whose delay is being computed pauses when it is parked.
-        if job.phase != .failed { advance(key.index, at: now) }
+        advance(key.index, at: now)
         releaseJobs(at: now)
         return takeEffects()
     }
@@ -392,12 +419,8 @@ extension RetryBusCore {
     package mutating func resume(_ key: JobKey, by pauser: JobState.Pausers = .owner, at now: BusTime) -> [Effect] {
         guard let job = self[key], job.pausers.contains(pauser) else { return [] }
         jobs[Int(key.index)]?.pausers.remove(pauser)
-        switch job.phase {
-        case .failed: break
-        case _ where pauser == .owner: letGo([key.index], at: now)
         // The reader of a job's events asks for each attempt.
-        default: advance(key.index, at: now)
-        }
+        if pauser == .owner { letGo([key.index], at: now) } else { advance(key.index, at: now) }
         releaseJobs(at: now)
         return takeEffects()
     }
@@ -409,7 +432,7 @@ extension RetryBusCore {
         guard let job = self[key] else { return [] }
         let missed = epoch(of: job) &- job.history.armedEpoch
         // A queued job is registered only with its gate, and keeps its wait.
-        if !job.isQueued { leave(key.index, at: now) }
+        if job.isRunning { unwatchLosses(of: key.index, job) } else if !job.isQueued { leave(key.index, at: now) }
         for condition in new { retain(condition) }
         for condition in job.conditions { release(condition) }
         jobs[Int(key.index)]?.conditions = new
@@ -423,9 +446,9 @@ extension RetryBusCore {
                 watchForLosses(key.index)
                 reconsiderInterruption(key.index, at: now)
             }
-        case .waiting where job.isQueued: advance(key.index, at: now)
-        case .waiting, .backingOff: letGo([key.index], at: now)
-        case .failed: break
+        case .queued: advance(key.index, at: now)
+        case .resting, .waiting, .backingOff: letGo([key.index], at: now)
+        case .ended: break
         }
         releaseJobs(at: now)
         return takeEffects()
@@ -433,26 +456,16 @@ extension RetryBusCore {
 
     /// Sets the source addresses of a running attempt; once per attempt, and only with a rule that depends on them.
     package mutating func setSources(_ sources: [ConditionIndex], of key: JobKey, at now: BusTime) -> [Effect] {
-        guard let job = self[key], job.phase == .running, job.rules.interruption?.heedsSource == true,
-            job.history.sources.isEmpty, !sources.isEmpty
+        guard let job = self[key], let attempt = job.attempt, job.rules.interruption?.heedsSource == true,
+            attempt.sources.isEmpty, !sources.isEmpty
         else { return [] }
-        jobs[Int(key.index)]?.history.sources = sources
+        jobs[Int(key.index)]?.attempt?.sources = sources
         for source in sources {
             retain(source)
             conditions[Int(source)]?.interruptible.insert(key.index)
         }
         reconsiderInterruption(key.index, at: now)
         return takeEffects()
-    }
-
-    /// Removes the source addresses of an attempt that has ended.
-    mutating func dropSources(_ index: JobIndex) {
-        guard let sources = jobs[Int(index)]?.history.sources, !sources.isEmpty else { return }
-        jobs[Int(index)]?.history.sources = []
-        for source in sources {
-            conditions[Int(source)]?.interruptible.remove(index)
-            release(source)
-        }
     }
 }
 
@@ -485,7 +498,7 @@ extension RetryBusCore {
     /// Returns the scopes of the jobs that are about to start because of the time.
     package func dueScopes(at now: BusTime) -> Set<ConditionIndex> {
         var scopes: Set<ConditionIndex> = []
-        for case let job? in jobs where job.phase == .backingOff && job.waitsForScope && job.nextTime <= now {
+        for case let job? in jobs where job.isBackingOff && job.waitsForScope && job.nextTime <= now {
             scopes.insert(job.scope)
         }
         if min(gateTimers.earliest, lossTimers.earliest) <= now {
@@ -496,46 +509,38 @@ extension RetryBusCore {
 
     private mutating func timeCame(_ index: JobIndex, at now: BusTime) {
         guard let job = jobs[Int(index)] else { return }
-        switch job.phase {
-        case .running:
+        if let attempt = job.attempt {
             if job.deadline <= now {
                 interrupt(index, .deadline)
-            } else if job.limit <= now {
+            } else if attempt.limit <= now {
                 interrupt(index, .timeout)
-            } else if job.history.interruptAt <= now {
+            } else if attempt.interruptAt <= now {
                 interrupt(index, .loss)
             }
-        case .waiting where job.deadline > now:
-            guard job.waitsFor >= 0, let record = conditions[Int(job.waitsFor)] else { return arm(index) }
-            if record.isUnknown, record.unknownUntil <= now {
-                conditions[Int(job.waitsFor)]?.stopWaitingForTheFirstLook(at: now)
-                conditionChanged(job.waitsFor, since: record, at: now)
-                // The job may still be queued.
-                if jobs[Int(index)]?.phase == .waiting { arm(index) }
-            } else if job.limit <= now {
-                reconsiderLimit(index, job, record, at: now)
-            } else {
-                arm(index)
-            }
-        case .waiting, .backingOff, .failed:
-            advance(index, at: now)
+            return
         }
-    }
-
-    /// Ends a job that has waited too long for the network.
-    ///
-    /// A loss does not touch queued jobs, so their wait is over only if the scope was closed for all of it.
-    private mutating func reconsiderLimit(_ index: JobIndex, _ job: JobState, _ record: ConditionRecord, at now: BusTime) {
-        let end = record.isOpen ? now + job.longestWait : record.unchangedSince + job.longestWait
-        guard job.isQueued, end > now else { return giveUp(index, .waitLimit, at: now) }
-        jobs[Int(index)]?.limit = end
-        arm(index)
+        guard job.deadline > now, !job.isBackingOff else { return advance(index, at: now) }
+        guard let condition = job.waitsFor, let record = conditions[Int(condition)] else { return arm(index) }
+        if record.isUnknown, record.unknownUntil <= now {
+            conditions[Int(condition)]?.stopWaitingForTheFirstLook(at: now)
+            conditionChanged(condition, since: record, at: now)
+            // The job may still wait.
+            if jobs[Int(index)]?.waitsFor != nil { arm(index) }
+        } else if case .queued(let closedSince, let limit) = job.phase, limit <= now {
+            // A loss does not touch queued jobs, so their wait is over only if the scope was closed for all of it.
+            let end = record.isOpen ? now + job.longestWait : record.unchangedSince + job.longestWait
+            if end <= now { return giveUp(index, .waitLimit, at: now) }
+            jobs[Int(index)]?.phase = .queued(closedSince: closedSince, limit: end)
+            arm(index)
+        } else {
+            arm(index)
+        }
     }
 
     /// Cancels a running attempt, and its timer.
     mutating func interrupt(_ index: JobIndex, _ interruption: JobState.Interruption) {
-        guard jobs[Int(index)]?.phase == .running, jobs[Int(index)]?.interruption == nil else { return }
-        jobs[Int(index)]?.interruption = interruption
+        guard let attempt = jobs[Int(index)]?.attempt, attempt.interruption == nil else { return }
+        jobs[Int(index)]?.attempt?.interruption = interruption
         timers.cancel(index)
         effects.append(.interrupt(key(index), interruption))
     }
@@ -543,7 +548,7 @@ extension RetryBusCore {
     mutating func cancelRunning() {
         drainEnd = .never
         for index in liveJobs {
-            jobs[Int(index)]?.history.isCancelled = true
+            jobs[Int(index)]?.attempt?.isCancelled = true
             interrupt(index, .cancelled)
         }
     }
@@ -553,7 +558,7 @@ extension RetryBusCore {
         guard let job = jobs[Int(index)] else { return }
         var time = job.nextTime
         // The wait for a first verdict is shorter than that for the network.
-        if job.phase == .waiting, job.waitsFor >= 0, let record = conditions[Int(job.waitsFor)], record.isUnknown {
+        if let condition = job.waitsFor, let record = conditions[Int(condition)], record.isUnknown {
             time = min(time, record.unknownUntil)
         }
         if time.isNever { timers.cancel(index) } else { timers.arm(index, at: time) }

@@ -90,7 +90,7 @@ extension RetryBus {
     func beginTrace(_ handle: JobHandle, _ attempt: Attempt) -> JobTrace? {
         guard configuration.tracer != nil else { return nil }
         let (trace, trigger) = state.withLock { state in
-            (state.table[handle.key]?.record.trace, state.table.update(handle.key) { $0.record.trace?.takeStart() } ?? nil)
+            (state.core.job(handle.key)?.driver.record.trace, state.core.update(handle.key) { $0.record.trace?.takeStart() } ?? nil)
         }
         if let trigger { trace?.start(trigger) }
         return trace

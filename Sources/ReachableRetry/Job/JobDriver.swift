@@ -119,16 +119,17 @@ final class JobDriver: Sendable {
     private func takeStepFromTable() -> (Step?, Scope?) {
         guard reader == .ofEvents else {
             let reading = bus.clock.now()
-            let (step, scope, waiters) = bus.state.withLock { state in
-                let (step, scope) = state.takeStep(self, at: state.time(reading))
-                return (step, scope, state.takeQuietWaiters())
+            let (taken, waiters) = bus.state.withLock { state in
+                (state.takeStep(self, at: state.time(reading)), state.takeQuietWaiters())
             }
             for waiter in waiters { waiter.resume() }
-            return (step, scope)
+            return (taken.step, taken.scope)
         }
-        var (step, scope): (Step?, Scope?)
+        // What was taken is released outside of the lock.
+        var (step, scope, ended): (Step?, Scope?, JobState?)
+        defer { withExtendedLifetime(ended) {} }
         bus.change { state, now in
-            (step, scope) = state.takeStep(self, at: now)
+            (step, scope, ended) = state.takeStep(self, at: now)
             guard case .waiting = step else { return [] }
             state.core.withdrawAnnouncement(key)
             return state.core.pause(key, by: .reader, at: now)
@@ -137,14 +138,13 @@ final class JobDriver: Sendable {
     }
 
     /// Leaves `waiter` to be woken by the bus; returns `false` if there is something to do already.
-    private func sleep(_ waiter: JobTable.Waiter) -> Bool {
+    private func sleep(_ waiter: DriverState.Waiter) -> Bool {
         let reading = bus.clock.now()
         let (isAsleep, parked, quiet) = bus.state.withLock { state in
-            // A job that has ended is not in the table any more.
-            guard let entry = state.table[key], !entry.hasStep else {
+            guard let job = state.core[key], !job.driver.hasStep else {
                 return (false, [(ParkedWaiter, PendingJob)](), [UnsafeContinuation<Void, Never>]())
             }
-            state.table.update(key) { $0.waiter = waiter }
+            state.core.update(key) { $0.waiter = waiter }
             let parked = state.parkedWaiters.isEmpty ? [] : state.takeParkedWaiters(at: state.time(reading))
             return (true, parked, state.takeQuietWaiters())
         }
@@ -242,18 +242,19 @@ final class JobDriver: Sendable {
     /// Makes an attempt that is about to run cancellable; returns `false` if the bus has cut it already.
     private func register(_ task: AttemptTask) -> Bool {
         let registered = bus.state.withLock { state in
-            state.table.update(key) { entry in
-                // The old one is released outside of the lock.
-                let old = entry.record.attempt
-                entry.record.attempt = task
-                return (isInterrupted: entry.interruption != nil, old)
+            // The old one is released outside of the lock.
+            let old = state.core.update(key) { driver in
+                let old = driver.record.attempt
+                driver.record.attempt = task
+                return old
             }
+            return (isInterrupted: state.core[key]?.attempt?.interruption != nil, old)
         }
-        return registered?.isInterrupted != true
+        return !registered.isInterrupted
     }
 
     /// True if the bus has cut the running attempt.
-    var isInterrupted: Bool { bus.state.withLock { $0.table[key]?.interruption != nil } }
+    var isInterrupted: Bool { bus.state.withLock { $0.core[key]?.attempt?.interruption != nil } }
 
     /// Ends the job with its attempt's success.
     func succeed() {
@@ -269,7 +270,12 @@ final class JobDriver: Sendable {
     /// - Parameter isFinal: True if no other attempt can succeed, whatever the policy says.
     @discardableResult
     func fail(_ error: any Error, isFinal: Bool = false) -> RetryEvent.Failure? {
-        let (interruption, trace) = bus.state.withLock { ($0.table[key]?.interruption, $0.table[key]?.record.trace) }
+        let (context, scope) = bus.state.withLock { state in
+            (state.core.failureContext(of: key), state.core[key].flatMap { state.followed[$0.scope]?.scope })
+        }
+        // The bus was told already.
+        guard let context else { return nil }
+        let interruption = context.attempt.interruption
         let cut: RetryError? =
             switch interruption {
             case .timeout: .attemptTimedOut
@@ -283,34 +289,29 @@ final class JobDriver: Sendable {
         let error: any Error = report.evidence.isAnswer ? bare : cut ?? bare
         // An attempt that the bus cut and repeats is not the reason that the caller gets later.
         let isForgotten = cut == .attemptInterrupted && !report.evidence.isAnswer && report.mayRetry
-        trace?.fail(error)
-        let isGone = bus.scopeToAskAbout(key, report).map(bus.isGone) ?? false
-        var outcome = FailureOutcome.settled
+        context.job.driver.record.trace?.fail(error)
+        // An error may outrun the event that explains it.
+        let isGone = context.wouldCharge(report) && scope.map(bus.isGone) ?? false
+        let delays = FailureDelays(context, random: policy.rules.backoff.isRandom ? bus.draw() : 0)
         var failure: RetryEvent.Failure?
         // Released outside of the lock.
         var old: (failure: (any Error)?, lastError: (any Error)?)
         bus.change { state, now in
             let refreshed = state.refresh(key, at: now)
-            let effects: [Effect]
             let paused = reader == .ofEvents ? state.core.pause(key, by: .reader, at: now) : []
-            state.table.update(key) { entry in
-                old = (entry.record.failure, entry.record.lastError)
-                entry.record.failure = error
-                if !isForgotten { entry.record.lastError = error }
+            state.core.update(key) { driver in
+                old = (driver.record.failure, driver.record.lastError)
+                driver.record.failure = error
+                if !isForgotten { driver.record.lastError = error }
             }
-            (outcome, effects) = state.core.fail(
-                key, report, interruption: interruption, isGone: isGone, id: handle.id, at: now)
+            let effects = state.core.fail(
+                key, report, interruption: interruption, isGone: isGone, delays: delays, id: handle.id, at: now)
             failure = effects.lazy.compactMap { RetryEvent.Failure($0, error) }.first
             return refreshed + paused + effects
         }
         withExtendedLifetime(old) {}
-        guard case .backOff(let index, let previousDelay) = outcome else { return failure }
-        let backoff = policy.rules.backoff
-        let delay = backoff.delay(afterFailure: index, previous: previousDelay, random: backoff.isRandom ? bus.draw() : 0)
-        bus.change { state, now in
-            // Under the lock that parks the job: a later edge finds it there, an earlier one is seen here.
-            state.refresh(key, at: now) + state.core.park(key, for: delay, at: now)
-        }
+        // After the loss was recorded, because the evaluation ends it.
+        if isGone, let scope { bus.monitor.reevaluate(scope) }
         return failure
     }
 
@@ -331,12 +332,12 @@ final class JobDriver: Sendable {
         bus.change { state, now in
             let cancelled = state.cancel(key, at: now)
             // Its attempt may have been started by the bus and not by the driver.
-            let (_, failed) = state.core.fail(
-                key, FailureReport(.unclassified), interruption: .cancelled, isGone: false, at: now)
+            let failed = state.core.fail(
+                key, FailureReport(.unclassified), interruption: .cancelled, isGone: false, delays: FailureDelays(.zero), at: now)
             return cancelled + failed
         }
         // Its error is released outside of the lock.
-        _ = bus.state.withLock { $0.table.takeEnd(of: key) }
+        _ = bus.state.withLock { $0.takeEnd(of: key) }
     }
 }
 
@@ -378,29 +379,30 @@ extension RetryBus {
 }
 
 extension RetryBus.State {
-    fileprivate mutating func takeStep(_ driver: JobDriver, at now: BusTime) -> (JobDriver.Step?, Scope?) {
+    /// Returns the next step, for a start the scope whose source addresses the attempt depends on, and a job that has ended.
+    fileprivate mutating func takeStep(
+        _ driver: JobDriver, at now: BusTime
+    ) -> (step: JobDriver.Step?, scope: Scope?, ended: JobState?) {
         let key = driver.handle.key
-        if let end = table.takeEnd(of: key) {
+        if let (end, job) = takeEnd(of: key) {
             if !end.hasReader { runningEndHandlers += 1 }
-            return (.ended(end), nil)
+            return (.ended(end), nil, job)
         }
-        if table[key]?.hasUnreadWait == true {
-            table.update(key) { $0.hasUnreadWait = false }
+        if take(.hasUnreadWait, of: key) {
             // A wait that is over already is not reported, and none to a cancelled task, which ends the job next.
-            let unmet = table[key]?.mayStart == false && !Task.isCancelled ? self.unmet(of: key) : []
-            if !unmet.isEmpty { return (.waiting(unmet), nil) }
+            let mayStart = core[key]?.driver.flags.contains(.mayStart) == true
+            let unmet = !mayStart && !Task.isCancelled ? self.unmet(of: key) : []
+            if !unmet.isEmpty { return (.waiting(unmet), nil, nil) }
         }
-        if table[key]?.isAnnounced == true {
-            table.update(key) { $0.isAnnounced = false }
-            if let number = core.announcedAttempt(of: key) { return (.announced(number), nil) }
-        }
-        guard table[key]?.mayStart == true, let start = core.currentStart(of: key, at: now) else { return (nil, nil) }
-        table.update(key) { $0.mayStart = false }
+        if take(.isAnnounced, of: key), let number = core.announcedAttempt(of: key) { return (.announced(number), nil, nil) }
+        guard let job = core[key], let running = job.attempt, let start = core.currentStart(of: key, at: now),
+            take(.mayStart, of: key)
+        else { return (nil, nil, nil) }
         var attempt = Attempt(
-            number: start.number, previousFailure: table[key]?.record.lastError, timeLimit: start.limit, epoch: start.epoch)
-        attempt.network = core[key].map { (.init(bus: ObjectIdentifier(driver.bus), scope: $0.scope), $0.history.armedScopeEpoch) }
+            number: start.number, previousFailure: job.driver.record.lastError, timeLimit: start.limit, epoch: start.epoch)
+        attempt.network = (.init(bus: ObjectIdentifier(driver.bus), scope: job.scope), running.scopeEpoch)
         attempt.cut = { [weak bus = driver.bus] in
-            bus?.state.withLock { $0.table[key]?.interruption?.isCut } == true
+            bus?.state.withLock { $0.core[key]?.attempt?.interruption?.isCut } == true
         }
         attempt.report = { [weak bus = driver.bus, handle = driver.handle] report in
             switch report {
@@ -409,7 +411,12 @@ extension RetryBus.State {
             case .warning(let text): bus?.warn(text, handle, of: start.number)
             }
         }
-        return (.start(attempt), scopeOfSources(key))
+        return (.start(attempt), scopeOfSources(key), nil)
+    }
+
+    /// Returns true if a driver has something to do that it has not taken yet.
+    private mutating func take(_ step: DriverState.Flags, of key: JobKey) -> Bool {
+        core.update(key) { $0.flags.remove(step) != nil } == true
     }
 
     /// The scope whose path's source addresses the job's attempt depends on; `nil` if the policy ignores them.

@@ -52,8 +52,8 @@ public struct Backoff: Sendable {
 
     /// A delay that the caller computes from the number of the failure, which starts at 1.
     ///
-    /// The function is called once for each delay, on any thread, outside of locks. With ``Jitter/decorrelated`` it is called for
-    /// the first delay only.
+    /// The function is called on any thread, outside of locks, also for a delay that another decision replaces. With
+    /// ``Jitter/decorrelated`` it is called for the first delay only.
     public static func custom(maximum: Duration? = nil, _ delay: @escaping @Sendable (Int) -> Duration) -> Backoff {
         Backoff(.custom(delay), maximum: maximum)
     }

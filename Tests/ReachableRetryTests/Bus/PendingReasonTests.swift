@@ -159,19 +159,6 @@ import Testing
         }
     }
 
-    /// The caller's backoff runs while the job is failed and not parked yet.
-    @Test func undecidedDelayIsNamed() async throws {
-        try await Scenario().run { scenario in
-            let seen = Mutex<[String]>([])
-            let backoff = Backoff.custom { [bus = scenario.bus] _ in
-                seen.withLock { $0 = bus.pending.map(\.reason) }
-                return .zero
-            }
-            await scenario.submit("a", .scenario.backoff(backoff), .fails(after: .zero), .ok(after: .zero))
-            #expect(seen.withLock { $0 } == ["waits for its delay to be computed"])
-        }
-    }
-
     @Test func waitForTheCanaryHasAReason() async throws {
         try await Scenario(online: false).run { scenario in
             for id in ["a", "b", "c", "d", "e"] { await scenario.submit(id, .scenario, .ok(after: .seconds(1))) }

@@ -182,21 +182,15 @@ struct CoreBench {
         note(core.shutDown(drainEnd: drain.map { Self.time(now + $0) } ?? .never, at: time))
     }
 
-    /// Fails the attempt; its delay, if any, is not known yet.
-    mutating func judge(_ job: JobKey, _ report: FailureReport = .unclassified, isGone: Bool = false) -> FailureOutcome {
-        let (outcome, effects) = core.fail(
-            job, report, interruption: lives[job]?.interruption, isGone: isGone, at: time)
-        note(effects)
-        return outcome
-    }
-
-    mutating func park(_ job: JobKey, for delay: Duration) { note(core.park(job, for: delay, at: time)) }
-
-    /// Fails the attempt and parks the job for its policy's delay.
-    mutating func fail(_ job: JobKey, _ report: FailureReport = .unclassified, isGone: Bool = false) {
-        let backoff = core[job]?.rules.backoff
-        guard case .backOff(let index, let previous) = judge(job, report, isGone: isGone), let backoff else { return }
-        park(job, for: backoff.delay(afterFailure: index, previous: previous, random: 0))
+    /// Fails the attempt.
+    ///
+    /// - Parameter delay: The delay after it; `nil` for the policy's.
+    mutating func fail(
+        _ job: JobKey, _ report: FailureReport = .unclassified, isGone: Bool = false, delay: Duration? = nil
+    ) {
+        let own = core.failureContext(of: job).map { FailureDelays($0, random: 0) }
+        let delays = delay.map(FailureDelays.init) ?? own ?? FailureDelays(.zero)
+        note(core.fail(job, report, interruption: lives[job]?.interruption, isGone: isGone, delays: delays, at: time))
     }
 
     /// Adds a condition to the job.
@@ -250,10 +244,14 @@ struct CoreBench {
             case .interrupt(let key, let interruption):
                 lives[key]?.interruption = interruption
                 lives[key]?.interruptions.append("\(interruption) at \(now)")
-            case .end: break
-            case .handBack(let key, _): lives[key]?.end = (now, "handed back")
+            case .end(let key, _): _ = core.takeEnded(key)
+            case .handBack(let key, _):
+                lives[key]?.end = (now, "handed back")
+                _ = core.takeEnded(key)
             case .warnOfShortage: warnings += 1
-            case .publish(let subject, let change): note(change, subject.key)
+            case .publish(let subject, let change):
+                note(change, subject.key)
+                if change == .succeeded { _ = core.takeEnded(subject.key) }
             }
         }
     }

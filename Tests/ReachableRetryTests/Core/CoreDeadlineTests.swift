@@ -57,18 +57,6 @@ struct CoreDeadlineTests {
         #expect(bench.result(job) == "ok" && bench.ended(job) == 6)
     }
 
-    @Test func failedJobGivesUpWhenItsDelayIsKnown() {
-        var bench = CoreBench()
-        let job = bench.submit(policy)
-        bench.pass(to: 4)
-        let outcome = bench.judge(job)
-        #expect(outcome == .backOff(index: 1, previous: nil))
-        #expect(bench.next == nil, "nothing can happen to it meanwhile")
-        bench.pass(to: 6)
-        bench.park(job, for: .zero)
-        #expect(bench.ended(job) == 6 && bench.result(job) == "deadline" && bench.starts(job) == [0])
-    }
-
     @Test func noAttemptStartsAtTheDeadline() {
         var bench = CoreBench(online: false)
         let login = bench.add(isSatisfied: false)

@@ -4,16 +4,15 @@ import Testing
 
 /// Cancellation, shutdown, and cleanup.
 struct CoreEndingTests {
-    /// Jobs in each state: waiting for the network or another condition, backing off, failed, running.
+    /// Jobs in each state: waiting for the network or another condition, backing off, running.
     private func crowd(_ bench: inout CoreBench) -> [JobKey] {
         let (down, login) = (bench.add(Level(isSatisfied: false), isReachability: true), bench.add(isSatisfied: false))
         let policy = RetryPolicy.plain.giveUpAfter(elapsed: .seconds(600)).interruptsAttempt(.whenUnsatisfied(grace: .seconds(1)))
         let jobs = [
-            bench.submit(policy, to: down), bench.submit(policy, when: [login]), bench.submit(policy), bench.submit(policy),
+            bench.submit(policy, to: down), bench.submit(policy, when: [login]), bench.submit(policy),
             bench.submit(policy.attemptTimeout(.seconds(60))),
         ]
         bench.fail(jobs[2])
-        _ = bench.judge(jobs[3])
         return jobs
     }
 
@@ -28,16 +27,15 @@ struct CoreEndingTests {
         var bench = CoreBench()
         let jobs = crowd(&bench)
         for job in jobs { bench.cancel(job) }
-        #expect(jobs.map { bench.result($0) } == Array(repeating: "cancelled", count: 4) + [nil])
-        #expect(bench.interruptions(jobs[4]) == ["cancelled at 0.0"], "what runs is awaited")
+        #expect(jobs.map { bench.result($0) } == ["cancelled", "cancelled", "cancelled", nil])
+        #expect(bench.interruptions(jobs[3]) == ["cancelled at 0.0"], "what runs is awaited")
         bench.pass(to: 1)
-        bench.fail(jobs[4])
-        #expect(bench.result(jobs[4]) == "cancelled" && isEmpty(bench))
-        bench.park(jobs[3], for: .zero)
+        bench.fail(jobs[3])
+        #expect(bench.result(jobs[3]) == "cancelled" && isEmpty(bench))
         bench.up(1)
         bench.up(2)
         bench.pass(to: 1000)
-        #expect(jobs.map { bench.starts($0) } == [[], [], [0], [0], [0]], "no attempt follows")
+        #expect(jobs.map { bench.starts($0) } == [[], [], [0], [0]], "no attempt follows")
     }
 
     @Test func successOfACancelledAttemptCounts() {
@@ -56,11 +54,10 @@ struct CoreEndingTests {
         #expect(old.index == new.index, "the place is used again")
         bench.cancel(old)
         bench.succeed(old)
-        bench.park(old, for: .zero)
-        let outcome = bench.judge(old)
-        #expect(outcome == .settled && bench.core[old] == nil && bench.state(new) == .running && bench.interruptions(new).isEmpty)
-        _ = bench.judge(new)
-        bench.park(old, for: .zero)
+        bench.fail(old, delay: .zero)
+        #expect(bench.core[old] == nil && bench.state(new) == .running && bench.interruptions(new).isEmpty)
+        bench.fail(new)
+        bench.fail(old, delay: .zero)
         #expect(bench.starts(new) == [0])
     }
 
@@ -173,16 +170,16 @@ struct CoreEndingTests {
         var bench = CoreBench()
         let jobs = crowd(&bench) + [bench.submit(), bench.submit()]
         bench.shutDown(drain: 10)
-        #expect(jobs.map { bench.result($0) } == Array(repeating: "cancelled", count: 4) + [nil, nil, nil])
+        #expect(jobs.map { bench.result($0) } == Array(repeating: "cancelled", count: 3) + [nil, nil, nil])
         #expect(bench.next == 10)
         bench.pass(to: 5)
-        bench.succeed(jobs[4])
-        bench.fail(jobs[5])
-        #expect(bench.result(jobs[4]) == "ok" && bench.result(jobs[5]) == "shutDown")
+        bench.succeed(jobs[3])
+        bench.fail(jobs[4])
+        #expect(bench.result(jobs[3]) == "ok" && bench.result(jobs[4]) == "shutDown")
         bench.pass(to: 20)
-        #expect(bench.interruptions(jobs[6]) == ["cancelled at 10.0"] && bench.next == nil)
-        bench.fail(jobs[6])
-        #expect(bench.result(jobs[6]) == "cancelled" && isEmpty(bench))
+        #expect(bench.interruptions(jobs[5]) == ["cancelled at 10.0"] && bench.next == nil)
+        bench.fail(jobs[5])
+        #expect(bench.result(jobs[5]) == "cancelled" && isEmpty(bench))
     }
 
     @Test func zeroDrainTimeCancelsAttemptsAtOnce() {

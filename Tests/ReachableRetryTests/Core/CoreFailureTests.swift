@@ -60,7 +60,7 @@ struct CoreFailureTests {
         case .lostBeforeAnybodyWasTold: break
         }
         bench.pass(to: 2)
-        _ = bench.judge(job, report, isGone: overlap == .lostBeforeAnybodyWasTold)
+        bench.fail(job, report, isGone: overlap == .lostBeforeAnybodyWasTold)
         return bench.failures(job)
     }
 
@@ -70,7 +70,7 @@ struct CoreFailureTests {
         var bench = CoreBench()
         let job = bench.submit()
         bench.pass(to: 1)
-        _ = bench.judge(job, row.report)
+        bench.fail(job, row.report)
         #expect(bench.failures(job) == [text(row.stable, isCharged: row.stable.isCharged)])
     }
 
@@ -95,7 +95,7 @@ struct CoreFailureTests {
         let job = bench.submit()
         bench.pass(to: 2)
         #expect(bench.starts(job).count == 1)
-        _ = bench.judge(job, row.report, isGone: true)
+        bench.fail(job, row.report, isGone: true)
         #expect(bench.failures(job) == [text(row.stable, isCharged: row.stable != .local)])
     }
 
@@ -104,9 +104,9 @@ struct CoreFailureTests {
             var bench = CoreBench()
             let job = bench.submit(policy)
             let matters = policy.rules.connectivity == .wait(upTo: nil) && row.stable.isCharged && row.stable != row.overlapping
-            #expect(bench.core.wouldCharge(job, row.report) == matters)
+            #expect(bench.core.failureContext(of: job)?.wouldCharge(row.report) == matters)
             bench.finish()
-            #expect(!bench.core.wouldCharge(job, row.report), "who does not see does not answer")
+            #expect(bench.core.failureContext(of: job)?.wouldCharge(row.report) == false, "who does not see does not answer")
         }
     }
 
@@ -133,8 +133,7 @@ struct CoreFailureTests {
         var bench = CoreBench()
         let job = bench.submit()
         bench.pass(to: 1)
-        let outcome = bench.judge(job, .classified(.permanent))
-        #expect(outcome == .settled)
+        bench.fail(job, .classified(.permanent))
         #expect(bench.result(job) == "permanent" && bench.ended(job) == 1 && bench.next == nil)
     }
 
@@ -149,8 +148,7 @@ struct CoreFailureTests {
         bench.fail(job, .classified(.network))
         #expect(bench.result(job) == nil, "failures of the network do not count, whatever else was charged")
         bench.pass(to: 4)
-        let outcome = bench.judge(job)
-        #expect(outcome == .settled)
+        bench.fail(job)
         #expect(bench.starts(job) == [0, 1, 2, 4] && bench.result(job) == "attempts" && bench.ended(job) == 4)
     }
 

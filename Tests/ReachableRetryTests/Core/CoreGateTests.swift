@@ -30,20 +30,18 @@ struct CoreGateTests {
     @Test func delayThatIsOverIsDue() {
         var bench = CoreBench(.unjittered)
         let job = bench.submit()
-        _ = bench.judge(job)
-        bench.park(job, for: .seconds(60))
+        bench.fail(job, delay: .seconds(60))
         let (before, after) = (bench.time + .seconds(59), bench.time + .seconds(61))
-        #expect(bench.core.description(of: job, at: before)?.isDue == false)
+        #expect(bench.core.description(of: job, at: before)?.softDelay == .seconds(1))
         let description = bench.core.description(of: job, at: after)
-        #expect(description?.isDue == true && description?.softDelay == nil && description?.state == .backingOff)
+        #expect(description?.softDelay == nil && description?.hardDelay == nil && description?.state == .backingOff)
     }
 
     @Test func queuedJobHasNoVoidedDelay() {
         var bench = CoreBench(.unjittered)
         let jobs = (0..<2).map { _ in bench.submit() }
         for job in jobs {
-            _ = bench.judge(job)
-            bench.park(job, for: .seconds(60))
+            bench.fail(job, delay: .seconds(60))
         }
         bench.down()
         #expect(bench.softDelay(jobs[1]) == .seconds(60), "it goes on if the network does not come back")
@@ -87,7 +85,7 @@ struct CoreGateTests {
             let scope = core.addCondition(Level(isSatisfied: true, epoch: 1), isReachability: true, unknownUntil: .start)
             _ = core.update(scope, Level(isSatisfied: true, epoch: 2), at: .start)
             let (key, _, _) = core.submit(RetryPolicy.plain.rules, scope: scope, at: .start)
-            _ = core.fail(key, .unreachable, interruption: nil, isGone: false, at: .start)
+            _ = core.fail(key, .unreachable, interruption: nil, isGone: false, delays: FailureDelays(.zero), at: .start)
             delays.append(Double(core.nextTime().nanoseconds) / 1e9)
         }
         #expect(delays.allSatisfy { (2...4).contains($0) })
@@ -249,9 +247,8 @@ struct CoreGateTests {
         var (bench, jobs) = reconnected(4)
         for (canary, pause) in [(0, 1.0), (1, 2), (2, 4)] {
             #expect(running(bench, jobs) == [canary])
-            _ = bench.judge(jobs[canary])
+            bench.fail(jobs[canary], delay: .seconds(60))
             #expect(running(bench, jobs).isEmpty && bench.next == bench.now + pause)
-            bench.park(jobs[canary], for: .seconds(60))
             bench.pass(to: bench.now + pause)
         }
     }

@@ -27,13 +27,13 @@ import Testing
     ]
 
     @Test(arguments: settings) func coreAgreesWithTheOracle(setting: OracleRun.Setting) {
-        ScriptPlayer.play(seed: 11, count: Self.count) { script throws(CoreRun.Fault) in
+        ScriptPlayer.play(seed: 11, count: Self.count) { script throws(OracleRun.Fault) in
             try OracleRun.play(script, setting, seed: 7)
         }
     }
 
     @Test(arguments: settings) func coreReleasesCrowdsLikeTheOracle(setting: OracleRun.Setting) {
-        ScriptPlayer.play(seed: 12, count: 15, isCrowd: true) { script throws(CoreRun.Fault) in
+        ScriptPlayer.play(seed: 12, count: 15, isCrowd: true) { script throws(OracleRun.Fault) in
             try OracleRun.play(script, setting, seed: 8)
         }
     }

@@ -49,27 +49,6 @@ struct CoreReconnectTests {
         #expect(bench.starts(job) == [0, 2] && bench.next == 63)
     }
 
-    @Test(arguments: [true, false]) func edgeBeforeTheDelayIsKnownEndsIt(isEdge: Bool) {
-        var bench = CoreBench()
-        let job = bench.submit()
-        let outcome = bench.judge(job)
-        #expect(outcome == .backOff(index: 1, previous: nil))
-        bench.pass(to: 1)
-        if isEdge { bench.edge() } else { bench.retryNow() }
-        #expect(bench.starts(job) == [0], "it is neither running nor parked")
-        bench.park(job, for: .seconds(60))
-        #expect(bench.starts(job) == [0, 1])
-    }
-
-    @Test func lossBeforeTheDelayIsKnownIsWaitedOut() {
-        var bench = CoreBench()
-        let job = bench.submit()
-        _ = bench.judge(job)
-        bench.down()
-        bench.park(job, for: .zero)
-        #expect(bench.starts(job) == [0] && bench.state(job) == .waiting && bench.next == nil)
-    }
-
     @Test func edgeDuringAnotherWaitCounts() {
         var bench = CoreBench()
         let login = bench.add(isSatisfied: true)
@@ -181,8 +160,11 @@ struct CoreReconnectTests {
         bench.fail(job, report)
         bench.edge()
         #expect(bench.starts(job) == [0, 1, 1])
-        let outcome = bench.judge(job)
-        #expect(outcome == .backOff(index: index, previous: index == 1 ? nil : .seconds(report == .unreachable ? 1 : 2)))
+        let history = bench.core[job]?.history
+        #expect(history?.failureIndex == Int32(index - 1))
+        #expect(history?.previousDelay == (index == 1 ? nil : .seconds(report == .unreachable ? 1 : 2)))
+        bench.fail(job)
+        #expect(bench.softDelay(job) == .seconds(1 << (index - 1)))
     }
 
     @Test func nothingRestartsWithoutAReconnect() {
@@ -194,8 +176,9 @@ struct CoreReconnectTests {
                 bench.pass(to: bench.now + 5)
                 bench.retryNow()
             }
-            let outcome = bench.judge(job)
-            #expect(outcome == .backOff(index: 3, previous: .seconds(2)))
+            #expect(bench.core[job]?.history.previousDelay == .seconds(2))
+            bench.fail(job)
+            #expect(bench.core[job]?.history.previousDelay == .seconds(4))
         }
     }
 

@@ -83,11 +83,10 @@ private struct Life {
             keys.append(core.submit(policy.rules, scope: scope, destination: "a", priority: priority, at: now).key)
         }
         for (step, failure) in failures.enumerated() {
-            for key in keys where core[key]?.phase == .running {
-                let (outcome, _) = core.fail(key, failure, interruption: core[key]?.interruption, isGone: false, at: now)
-                guard case .backOff(let index, let previous) = outcome else { continue }
-                let delay = policy.rules.backoff.delay(afterFailure: index, previous: previous, random: 0.99)
-                _ = core.park(key, for: delay, at: now)
+            for key in keys where core[key]?.isRunning == true {
+                guard let context = core.failureContext(of: key) else { continue }
+                let delays = FailureDelays(context, random: 0.99)
+                _ = core.fail(key, failure, interruption: core[key]?.attempt?.interruption, isGone: false, delays: delays, at: now)
             }
             set(isSatisfied: step % 3 != 1)
             now = step == 5 ? BusTime(nanoseconds: .max - 1) : min(core.nextTime(), now + .seconds(1_000_000))
@@ -95,7 +94,11 @@ private struct Life {
         }
         set(isSatisfied: true)
         for key in keys { _ = core.cancel(key, at: now) }
-        for key in keys { _ = core.fail(key, .unclassified, interruption: core[key]?.interruption, isGone: false, at: now) }
+        for key in keys {
+            _ = core.fail(
+                key, .unclassified, interruption: core[key]?.attempt?.interruption, isGone: false, delays: FailureDelays(.zero),
+                at: now)
+        }
     }
 
     private mutating func set(isSatisfied: Bool) {

@@ -11,7 +11,7 @@ struct GateTableTests {
         table.release(gate)
         #expect(table.use(0, "b") != gate && table.use(1, "a") != gate && table.use(0, nil) != gate)
         #expect(table.use(0, "a") == gate && table[gate].uses == 1)
-        #expect(!table[gate].blamesTheNetwork(epoch: 3, edgeAt: .start, now: .start))
+        #expect(table[gate].answerEpoch == 3)
         #expect(table.destination(gate) == "a" && table.count == 4)
     }
 

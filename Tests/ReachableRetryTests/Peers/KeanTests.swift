@@ -70,8 +70,11 @@ import Testing
 
     @Test(arguments: reconnects) func reconnectsMergeWithTimers(peer: PeerCase) async throws { try await peer.check() }
 
-    /// Custom delays are computed for 1, 2, 3, as in kean's, but not for attempts broken off by an outage.
-    @Test(arguments: [(.keepBackoff, [1, 2, 3]), (.automatic, [1, 1, 2])] as [(RetryPolicy.ReconnectRule, [Int])])
+    /// Custom delays are computed at each failure, as in kean's; without a gate also for a failure that is the network's.
+    @Test(
+        arguments: [
+            (.keepBackoff, [1, 2, 1, 2, 1, 3, 1, 4, 1]), (.automatic, [1, 2, 1, 1, 2, 1, 3, 1]),
+        ] as [(RetryPolicy.ReconnectRule, [Int])])
     func customDelaysAreComputedOnDemand(rule: RetryPolicy.ReconnectRule, expected: [Int]) async throws {
         try await Scenario(release: .immediate).run { scenario in
             let asked = Mutex<[Int]>([])

@@ -90,13 +90,15 @@ struct CoreFingerprint: Hashable {
             let scope = world.scopes[world.scope(index)]
             let phase: Int =
                 switch job.phase {
-                case .waiting: 0
+                case .resting: 0
                 case .backingOff: 1
                 case .running: 2
-                case .failed: 3
+                case .queued: 3
+                case .waiting: 4
+                case .ended: 5
                 }
             let interruption: Int =
-                switch job.interruption {
+                switch job.attempt?.interruption {
                 case nil: 0
                 case .cancelled: 1
                 case .deadline: 2
@@ -104,31 +106,29 @@ struct CoreFingerprint: Hashable {
                 case .loss: 4
                 }
             number(phase << 4 | interruption)
-            let isRunning = job.phase == .running
+            let isRunning = job.isRunning
             flags(
-                job.history.isCancelled, !isRunning && job.lastFault == .network, !isRunning && job.lastWasCharged, job.isQueued,
-                job.history.started > 0, world.core.timers.isArmed(world.key(index).index), isRunning && world.jobs[index].isProbe)
-            number(Int(job.waitsFor) + 1)
+                job.attempt?.isCancelled == true, !isRunning && job.history.lastFault == .network,
+                !isRunning && job.history.lastWasCharged, job.history.started > 0, world.core.timers.isArmed(world.key(index).index), isRunning && world.jobs[index].isProbe)
+            number(job.waitsFor.map { Int($0) + 1 } ?? 0)
             number(Int(job.history.charged))
-            if isRunning {
-                number(Int(job.history.pass.rawValue))
+            if let attempt = job.attempt {
+                number(Int(attempt.pass.rawValue))
                 let gate = world.core.gates[job.gate]
-                flags(job.history.round == gate.round, gate.answerEpoch == job.history.armedScopeEpoch)
+                flags(attempt.round == gate.round, gate.answerEpoch == attempt.scopeEpoch, scope.epoch != attempt.scopeEpoch)
+                for moment in [attempt.limit, attempt.interruptAt] { time(moment) }
             }
-            for moment in [job.history.soft, job.history.hard, job.history.limit, job.history.interruptAt, job.deadline] {
-                time(moment)
-            }
+            if case .queued(_, let limit) = job.phase { time(limit) }
+            for moment in [job.history.soft, job.history.hard, job.deadline] { time(moment) }
             for other in order where world.setting.jobs.contains(where: { $0.parent == other || $0.joiners.contains(other) }) {
                 let attempt = world.attempt(other)
                 flags(attempt.map(world.jobs[index].lenders.contains) ?? false)
                 guard isRunning, other < world.jobs.count else { continue }
-                flags(job.history.place == .borrowed(from: world.key(other).index))
+                flags(job.attempt?.place == .borrowed(from: world.key(other).index))
             }
             // Nothing was armed before the first attempt.
             if job.history.started > 0 {
-                flags(
-                    world.epoch(index) != job.history.armedEpoch, scope.epoch != job.history.armedScopeEpoch,
-                    scope.retryNows != job.history.armedRetryNows)
+                flags(world.epoch(index) != job.history.armedEpoch, scope.retryNows != job.history.armedRetryNows)
             }
             position(job.position)
             guard let limit = world.setting.jobs[index].variant.waitLimit else { return }

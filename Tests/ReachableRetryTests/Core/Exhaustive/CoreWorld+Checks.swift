@@ -25,7 +25,9 @@ extension CoreWorld {
                     jobs[index].state != .ended && jobs[index].state != .running, "it ends though it is \(jobs[index].state)", index
                 )
                 jobs[index].state = .ended
+                _ = core.takeEnded(key)
             case .handBack(let key, _): try check(false, "it is handed back, and was not submitted so", index(key))
+            case .publish(let changed, .succeeded): _ = core.takeEnded(changed.key)
             case .publish, .warnOfShortage: break
             }
         }
@@ -68,7 +70,7 @@ extension CoreWorld {
         jobs[index].armedRetryNows = scopes[scope(index)].retryNows
     }
 
-    mutating func fail(_ index: Int, _ failure: Setting.Failure) throws(Fault) {
+    mutating func fail(_ index: Int, _ failure: Setting.Failure, delay: Int) throws(Fault) {
         let job = jobs[index]
         let scope = scopes[scope(index)]
         // A server's answer is never overruled.
@@ -82,24 +84,23 @@ extension CoreWorld {
             jobs[index].hard = max(job.hard, now + Setting.Failure.hardDelay)
         }
         if isCharged { jobs[index].charged += 1 }
-        jobs[index].wasCharged = isCharged
         jobs[index].state = .parked
         let isOver =
             job.isCancelled || job.interruptedBy == .deadline || failure == .permanent
             || deadline(index) <= now || isCharged && jobs[index].charged >= setting.jobs[index].variant.maxAttempts ?? .max
-            || jobs[index].hard > deadline(index)
-            // A charged failure backs off before its conditions are looked at.
-            || !isCharged && isHopeless(index)
+            || jobs[index].hard > deadline(index) || isHopeless(index)
+        // Without a gate the network's failures are delayed, too, unless its conditions already decide.
+        let isOwn = isCharged || isMet(index) && epoch(index) == job.armed && !(hasCanaries && isGated(index))
+        if isOwn { jobs[index].soft = now + max(isCharged ? 0 : 500, delay) }
         noteFailure(index, failure, isCharged: isCharged)
-        let (outcome, effects) = core.fail(
-            key(index), failure.report, interruption: job.interruptedBy, isGone: false, at: time)
+        let effects = core.fail(
+            key(index), failure.report, interruption: job.interruptedBy, isGone: false,
+            delays: FailureDelays(.milliseconds(delay)), at: time)
         let isPublished = effects.contains { if case .publish(_, .failed(_, isCharged)) = $0 { true } else { false } }
         try check(isPublished || job.isCancelled, "its failure is charged: \(!isCharged)", index)
         let hasEnded = effects.contains { if case .end = $0 { true } else { false } }
         try check(hasEnded == isOver, "it ends: \(hasEnded)", index)
-        if case .backOff = outcome {
-            jobs[index].state = .failed
-        } else if !isCharged, !isOver, let soft = core[key(index)]?.history.soft, soft != .past {
+        if !isOwn, let soft = core[key(index)]?.history.soft, soft != .past {
             // The gate chose the delay.
             jobs[index].soft = Int(soft.nanoseconds / 1_000_000)
         }
@@ -141,7 +142,7 @@ extension CoreWorld {
         if let pace = rules.pace, !rules.hasCanaries || core.gates[job.gate].phase != .open && !isInteractive {
             let interval = Int(pace.interval / .milliseconds(1))
             let isOnTime = gates[place].pacedAt == .min || now - gates[place].pacedAt >= interval
-            try check(isOnTime || job.history.pass == .canary, "it starts faster than the pace", index)
+            try check(isOnTime || job.attempt?.pass == .canary, "it starts faster than the pace", index)
             gates[place].pacedAt = max(gates[place].pacedAt == .min ? now : gates[place].pacedAt + interval, now)
         }
         jobs[index].isProbe = false
@@ -162,15 +163,13 @@ extension CoreWorld {
                 try check(core.gates[job.gate].retryAt <= time, "it does not wait for the gate's backoff", index)
             }
         }
-        let round = job.history.round
+        let round = job.attempt?.round
         let counted = beside.filter { other in
-            core[key(other)].map { job in
-                job.history.pass != .free && (job.history.round != round || job.history.pass != .bypass)
-            } ?? false
+            core[key(other)]?.attempt.map { $0.pass != .free && ($0.round != round || $0.pass != .bypass) } ?? false
         }
         let isFull = counted.count >= rules.maxInFlight && core.gates[job.gate].phase == .ramping
-        if job.history.pass == .window { try check(!isFull, "the window is full", index) }
-        try check(job.history.pass != .free, "it is not counted", index)
+        if job.attempt?.pass == .window { try check(!isFull, "the window is full", index) }
+        try check(job.attempt?.pass != .free, "it is not counted", index)
     }
 
     // MARK: - States
@@ -222,7 +221,7 @@ extension CoreWorld {
         var borrowed: [JobIndex: Int] = [:]
         var owners: [Int32: Int] = [:]
         for index in running {
-            switch core[key(index)]?.history.place {
+            switch core[key(index)]?.attempt?.place {
             case .borrowed(let lender)?:
                 try check(borrowed.updateValue(index, forKey: lender) == nil, "it shares a borrowed place", index)
                 try check(running.contains { key($0).index == lender }, "it keeps the place of an attempt that has ended", index)
@@ -240,13 +239,13 @@ extension CoreWorld {
 
     /// Returns the job that uses the place of a running attempt.
     private func borrower(of lender: Int) -> Int? {
-        jobs.indices.first { jobs[$0].state == .running && core[key($0)]?.history.place == .borrowed(from: key(lender).index) }
+        jobs.indices.first { jobs[$0].state == .running && core[key($0)]?.attempt?.place == .borrowed(from: key(lender).index) }
     }
 
     /// Returns the place that a job that starts has borrowed: the running job, with its attempt among its lenders.
     private func lender(of index: Int) throws(Fault) -> Job? {
         let state = core[key(index)] ?? core.jobs.last ?? nil
-        guard case .borrowed(let place)? = state?.history.place else { return nil }
+        guard case .borrowed(let place)? = state?.attempt?.place else { return nil }
         guard let lender = jobs.indices.first(where: { key($0).index == place && jobs[$0].state == .running }) else {
             throw Fault(text: "at \(now): job \(index) borrows the place of a job that does not run")
         }
@@ -286,9 +285,7 @@ extension CoreWorld {
             guard let place = core[key(index)]?.gate else { continue }
             let gate = core.gates[place]
             let running = jobs.compactMap { job in
-                job.key.flatMap { core[$0] }.flatMap {
-                    $0.gate == place && $0.phase == .running && $0.history.pass != .free ? $0.history : nil
-                }
+                job.key.flatMap { core[$0] }.flatMap { $0.gate == place && $0.attempt?.pass != .free ? $0.attempt : nil }
             }
             let passes = running.map { $0.round == gate.round ? $0.pass : .window }
             let canaries = passes.count { $0 == .canary }
@@ -310,7 +307,7 @@ extension CoreWorld {
         var expected = Int.max
         for index in jobs.indices {
             switch jobs[index].state {
-            case .ended, .failed: break
+            case .ended: break
             case .running:
                 if jobs[index].interruptedBy == nil, !jobs[index].isCancelled { expected = min(expected, deadline(index)) }
             case .parked: expected = min(expected, deadline(index), isMet(index) ? release(index) : .max)
@@ -327,7 +324,6 @@ extension CoreWorld {
     ///
     /// A scope becomes satisfied only if there is no other step.
     func stepTowardsTheEnd() throws(Fault) -> Step? {
-        if let failed = jobs.firstIndex(where: { $0.state == .failed }) { return .park(failed, delay: 1000) }
         // An attempt ends when the jobs that it waits for have ended.
         if let running = jobs.indices.first(where: { jobs[$0].state == .running && !waits($0) }) { return .succeed(running) }
         guard jobs.contains(where: { $0.state != .ended }) else { return nil }

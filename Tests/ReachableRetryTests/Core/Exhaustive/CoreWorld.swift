@@ -66,8 +66,7 @@ struct CoreWorld: ExplorableWorld {
         case edge(Int)
         case finish(Int)
         case succeed(Int)
-        case fail(Int, Setting.Failure)
-        case park(Int, delay: Int)
+        case fail(Int, Setting.Failure, delay: Int)
         case cancel(Int)
         case retryNow(Int)
         case pass
@@ -81,8 +80,7 @@ struct CoreWorld: ExplorableWorld {
             case .edge(let scope): "scope \(scope) changes"
             case .finish(let condition): "condition \(condition) finishes"
             case .succeed(let job): "job \(job) succeeds"
-            case .fail(let job, let failure): "job \(job) fails: \(failure)"
-            case .park(let job, let delay): "job \(job) parks with a backoff of \(delay) ms"
+            case .fail(let job, let failure, let delay): "job \(job) fails: \(failure), with a backoff of \(delay) ms"
             case .cancel(let job): "job \(job) is cancelled"
             case .retryNow(let scope): "retry now for scope \(scope)"
             case .pass: "time passes to the next timer"
@@ -104,7 +102,7 @@ struct CoreWorld: ExplorableWorld {
         var retryNows = 0
     }
 
-    enum State { case parked, running, failed, ended }
+    enum State { case parked, running, ended }
 
     struct Job {
         var key: JobKey?
@@ -114,7 +112,6 @@ struct CoreWorld: ExplorableWorld {
         var hard = Int.min
         var started = 0
         var charged = 0
-        var wasCharged = false
         /// The epochs at the start of the last attempt.
         var armed: Int
         var armedScope: Int
@@ -239,10 +236,9 @@ struct CoreWorld: ExplorableWorld {
         }
         for (index, job) in jobs.enumerated() {
             if job.state != .ended { steps += joiners(of: index).map { .join(index, by: $0) } }
-            switch job.state {
-            case .running: steps += [.succeed(index)] + setting.failures.map { .fail(index, $0) }
-            case .failed: steps += setting.delays.map { .park(index, delay: $0) }
-            case .parked, .ended: break
+            if job.state == .running {
+                steps.append(.succeed(index))
+                steps += setting.failures.flatMap { failure in setting.delays.map { .fail(index, failure, delay: $0) } }
             }
             if cancellationsLeft > 0, job.state != .ended, !job.isCancelled { steps.append(.cancel(index)) }
         }
@@ -267,11 +263,7 @@ struct CoreWorld: ExplorableWorld {
             notePassage(index)
             jobs[index].state = .ended
             try apply(core.succeed(key(index), at: time))
-        case .fail(let index, let failure): try fail(index, failure)
-        case .park(let index, let delay):
-            jobs[index].soft = now + max(jobs[index].wasCharged ? 0 : 500, delay)
-            jobs[index].state = .parked
-            try apply(core.park(key(index), for: .milliseconds(delay), at: time))
+        case .fail(let index, let failure, let delay): try fail(index, failure, delay: delay)
         case .cancel(let index):
             cancellationsLeft -= 1
             jobs[index].isCancelled = true
@@ -319,7 +311,7 @@ struct CoreWorld: ExplorableWorld {
             gates[place].isProbing = edgesAt[job.scope].map { now - $0 <= 30_000 } ?? false
         }
         let (key, _, effects) = core.submit(
-            job.variant.policy.rules, scope: ConditionIndex(job.scope), conditions: job.others.map { ConditionIndex($0) },
+            job.variant.policy().rules, scope: ConditionIndex(job.scope), conditions: job.others.map { ConditionIndex($0) },
             destination: job.destination, priority: job.priority, lenders: jobs[index].lenders, at: time)
         jobs[index].key = key
         try apply(effects)

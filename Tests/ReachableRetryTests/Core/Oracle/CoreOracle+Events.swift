@@ -40,7 +40,7 @@ extension CoreOracle {
     mutating func setPaused(_ isPaused: Bool, _ index: Int) {
         guard jobs[index].isPaused != isPaused else { return }
         jobs[index].isPaused = isPaused
-        if jobs[index].state != .failed { isPaused ? advance(index) : letGo([index]) }
+        if isPaused { advance(index) } else { letGo([index]) }
         releaseJobs()
     }
 
@@ -213,7 +213,7 @@ extension CoreOracle {
     private mutating func timerFired(_ index: Int) {
         let job = jobs[index]
         switch (job.state, job.place) {
-        case (.ended, _), (.failed, _): break
+        case (.ended, _): break
         case (.running, _):
             if job.deadline <= now {
                 interrupt(index, .deadline)

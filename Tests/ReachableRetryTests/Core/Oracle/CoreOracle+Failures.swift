@@ -4,18 +4,18 @@
 extension CoreOracle {
     /// Handles the failure of the running attempt.
     mutating func fail(
-        _ index: Int, _ report: FailureReport, interruption: JobState.Interruption?, isGone: Bool
-    ) -> FailureOutcome {
-        jobs[index].state = .failed
+        _ index: Int, _ report: FailureReport, interruption: JobState.Interruption?, isGone: Bool, delays: FailureDelays
+    ) {
+        // It has no part in what its end and the loss change.
+        jobs[index].state = .ended
+        if isGone { lose(jobs[index].scope) }
+        jobs[index].state = .parked
         jobs[index].interruption = interruption
         arm(index)
         dirtyGates.insert(jobs[index].gate)
         retireLongRuns(jobs[index].gate)
         defer { releaseJobs() }
-        if jobs[index].isCancelled {
-            end(index, .cancelled)
-            return .settled
-        }
+        if jobs[index].isCancelled { return end(index, .cancelled) }
         let fault = fault(jobs[index], report, isGone: isGone)
         let isCharged =
             switch fault {
@@ -25,25 +25,12 @@ extension CoreOracle {
             }
         note(index, fault, report, isCharged: isCharged)
         if let reason = reasonToStop(index, report, fault) {
-            giveUp(index, reason, isCut: reason == .deadline && interruption == .deadline)
-            return .settled
+            return giveUp(index, reason, isCut: reason == .deadline && interruption == .deadline)
         }
         // Another job becomes the next canary.
         if release.hasCanaries { jobs[index].position = nil }
-        return proceed(index, fault, isCharged: isCharged)
-    }
-
-    /// Parks a failed job for a delay.
-    mutating func park(_ index: Int, for delay: Duration) {
-        let job = jobs[index]
-        // Uncharged failures have no other limit.
-        var least = Duration.zero
-        if job.lastFault == .network, !job.lastWasCharged { least = .milliseconds(500) }
-        if job.lastFault == .local { least = .seconds(1) }
-        jobs[index].soft = now + max(delay, least)
-        jobs[index].previousDelay = delay
-        advance(index)
-        releaseJobs()
+        delay(index, fault, isCharged: isCharged, delays)
+        advance(index, hasFailed: true)
     }
 
     /// Returns the fault of a failure.
@@ -121,24 +108,24 @@ extension CoreOracle {
         return nil
     }
 
-    private mutating func proceed(_ index: Int, _ fault: AttemptFailure.Fault, isCharged: Bool) -> FailureOutcome {
+    private mutating func delay(_ index: Int, _ fault: AttemptFailure.Fault, isCharged: Bool, _ delays: FailureDelays) {
         let job = jobs[index]
-        if isCharged || fault == .local { return .backOff(index: job.failureIndex, previous: job.previousDelay) }
-        if !unmet(job).isEmpty || epoch(job) != job.armedEpoch {
+        if isCharged || fault == .local {
+            jobs[index].soft = now + max(delays.counted, fault == .local ? .seconds(1) : .zero)
+            jobs[index].previousDelay = delays.counted
+        } else if !unmet(job).isEmpty || epoch(job) != job.armedEpoch {
             // If the loss is not confirmed, the job must not start at once.
             if conditions[job.scope].lostUntil != nil, epoch(job) == job.armedEpoch { jobs[index].soft = now + .milliseconds(500) }
-            advance(index)
-            return .settled
-        }
-        if release.hasCanaries, job.isGated {
+        } else if release.hasCanaries, job.isGated {
             let end = noteNetworkFailure(index)
             // At most two uncharged failures a second.
             jobs[index].soft = max(end, now + .milliseconds(500))
             if retryNows(job) != job.armedRetryNows { noteRetryNow(job.gate) }
-            advance(index)
-            return .settled
+        } else {
+            // Uncharged failures have no other limit.
+            jobs[index].soft = now + max(delays.network, .milliseconds(500))
+            jobs[index].previousDelay = delays.network
+            jobs[index].connectivityIndex += 1
         }
-        jobs[index].connectivityIndex += 1
-        return .backOff(index: job.connectivityIndex + 1, previous: job.previousDelay)
     }
 }

@@ -3,14 +3,14 @@
 /// The places, starts and ends of jobs.
 extension CoreOracle {
     /// Moves a job that is not running to its next place.
-    mutating func advance(_ index: Int) {
-        guard jobs[index].state == .parked || jobs[index].state == .failed else { return }
+    mutating func advance(_ index: Int, hasFailed: Bool = false) {
+        guard jobs[index].state == .parked else { return }
         if endIfOver(index) { return }
         let job = jobs[index]
         if job.isPaused {
             move(index, to: .paused)
             arm(index)
-        } else if job.waitsForScope && !conditions[job.scope].isOpen || !delayIfNeeded(index) {
+        } else if job.waitsForScope && !conditions[job.scope].isOpen || !delayIfNeeded(index, hasFailed: hasFailed) {
             enqueue(index)
         }
     }
@@ -26,16 +26,15 @@ extension CoreOracle {
     }
 
     /// Makes the job wait for another condition or for a delay, and returns `true` if it has to.
-    mutating func delayIfNeeded(_ index: Int) -> Bool {
+    mutating func delayIfNeeded(_ index: Int, hasFailed: Bool = false) -> Bool {
         if isVoided(jobs[index]) { jobs[index].soft = .past }
         let job = jobs[index]
         if let condition = unmet(job).first {
             if job.place != .waiting(condition) { move(index, to: .waiting(condition)) }
             reportWaiting(index)
         } else if max(job.soft, job.hard) > now {
-            let isNew = job.state == .failed
             move(index, to: .backingOff)
-            if isNew { publish(index, .backingOff(max(job.soft, job.hard) - now)) }
+            if hasFailed { publish(index, .backingOff(max(job.soft, job.hard) - now)) }
         } else {
             return false
         }
@@ -72,7 +71,6 @@ extension CoreOracle {
     mutating func move(_ index: Int, to place: Place) {
         let gate = jobs[index].gate
         (jobs[index].place, jobs[index].limit) = (place, .never)
-        if jobs[index].state == .failed { jobs[index].state = .parked }
         if queue(gate).isEmpty { (gates[gate].timer, gates[gate].offer) = (.never, nil) }
     }
 

@@ -44,6 +44,12 @@ struct CoreOracle {
         var isUnsteady: Bool { isReachability && isLive && level.isUnsteady }
     }
 
+    enum State: Equatable {
+        case parked
+        case running
+        case ended
+    }
+
     /// The place of a job that is not running.
     enum Place: Equatable {
         case nowhere
@@ -80,7 +86,7 @@ struct CoreOracle {
         let submitted: BusTime
         let deadline: BusTime
 
-        var state = CoreModel.State.parked
+        var state = State.parked
         var place = Place.nowhere
         var position: QueuePosition?
         var isPaused = false
@@ -220,6 +226,10 @@ struct CoreOracle {
         ((job.waitsForScope ? [job.scope] : []) + job.extras).filter { !conditions[$0].isOpen }
     }
 
+    func needs(_ job: Job, _ condition: Int) -> Bool {
+        ([job.scope] + job.extras + (job.state == .running ? job.sources : [])).contains(condition)
+    }
+
     func isVoided(_ job: Job) -> Bool { epoch(job) != job.armedEpoch || retryNows(job) != job.armedRetryNows }
 
     /// The time of the next timer.
@@ -234,7 +244,7 @@ struct CoreOracle {
         case (.running, _):
             let limit = job.variant.timeout.map { job.startedAt + .milliseconds($0) } ?? .never
             return job.interruption == nil ? min(job.deadline, limit, job.interruptAt) : .never
-        case (.ended, _), (.failed, _): return .never
+        case (.ended, _): return .never
         case (_, .nowhere), (_, .paused): return job.deadline
         case (_, .backingOff): return min(job.deadline, max(job.soft, job.hard))
         case (_, .queued): return min(job.deadline, job.limit, firstVerdictDeadline(of: job.scope))

@@ -4,7 +4,7 @@ import Testing
 
 /// Plays random scripts, and shrinks a failing one.
 enum ScriptPlayer {
-    typealias Play = ([CoreStep]) throws(CoreRun.Fault) -> Void
+    typealias Play = ([CoreStep]) throws(OracleRun.Fault) -> Void
 
     /// The number of scripts for a seed, from `RETRY_SCRIPTS` in the environment.
     private static let countFromEnvironment = getenv("RETRY_SCRIPTS").flatMap { Int(String(cString: $0)) }
@@ -26,7 +26,7 @@ enum ScriptPlayer {
     }
 
     /// Returns a shorter script that still fails, found by leaving out steps.
-    private static func shrink(_ script: [CoreStep], _ fault: CoreRun.Fault, _ play: Play) -> ([CoreStep], CoreRun.Fault) {
+    private static func shrink(_ script: [CoreStep], _ fault: OracleRun.Fault, _ play: Play) -> ([CoreStep], OracleRun.Fault) {
         var (best, fault) = (script, fault)
         var size = max(1, best.count / 2)
         while true {

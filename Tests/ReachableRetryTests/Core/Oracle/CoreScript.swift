@@ -29,8 +29,7 @@ enum CoreStep: Sendable {
     case removeUnusedConditions
     case succeed(job: Int)
     /// `isOvertaken` if the attempt ended before the interruption reached it.
-    case fail(job: Int, report: Int, isGone: Bool, isOvertaken: Bool)
-    case park(job: Int, delay: Int)
+    case fail(job: Int, report: Int, isGone: Bool, isOvertaken: Bool, delay: Int)
     case cancel(job: Int)
     /// A late result of a job that has ended.
     case lateResult(job: Int)
@@ -43,7 +42,7 @@ enum CoreStep: Sendable {
     case shutDown(drain: Int)
 }
 
-/// A policy in a form that the model can read.
+/// A policy in a form that the oracle can read.
 struct Variant: Equatable, Sendable {
     enum Mode: Sendable {
         case wait
@@ -67,9 +66,7 @@ struct Variant: Equatable, Sendable {
     /// True if a release policy may delay it.
     var isGated: Bool { mode == .wait && !bypassesGate }
 
-    var policy: RetryPolicy { policy(budget: nil) }
-
-    func policy(budget: RetryBudget?) -> RetryPolicy {
+    func policy(budget: RetryBudget? = nil) -> RetryPolicy {
         let connectivity: RetryPolicy.Connectivity =
             switch mode {
             case .wait: .wait(upTo: waitLimit.map { .milliseconds($0) })
@@ -114,7 +111,7 @@ extension CoreStep {
     static func script(_ count: Int, using random: inout SeededGenerator) -> [CoreStep] {
         func number(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &random) }
         return (0..<count).map { _ in
-            switch number(105) {
+            switch number(97) {
             case 0..<18:
                 .submit(
                     variant: number(Variant.all.count), scope: number(2), extra: number(6), destination: number(3),
@@ -128,18 +125,17 @@ extension CoreStep {
             case 41..<44: number(8) == 0 ? .giveUpFirstVerdict(condition: number(2)) : .know(condition: number(2))
             case 44..<50: .succeed(job: number(100))
             case 50..<66: failure(using: &random)
-            case 66..<74: .park(job: number(100), delay: delays[number(delays.count)])
-            case 74..<76: .cancel(job: number(100))
-            case 76: .lateResult(job: number(100))
-            case 77..<80: .retryNow(condition: number(2) == 0 ? nil : number(2))
-            case 80..<90: .passToNext
-            case 90: .pause(job: number(100), isPaused: number(3) == 0)
-            case 91: .need(job: number(100), extra: number(6))
-            case 92: number(10) == 0 ? .shutDown(drain: number(2) * 500) : .passToNext
-            case 93..<100: .pass(milliseconds: spans[number(spans.count)])
-            case 100..<102: .flap(condition: number(6), times: 1 + number(7))
-            case 102: .suspend(milliseconds: spans[number(spans.count)])
-            case 103: number(2) == 0 ? .resync : .calm(condition: number(2))
+            case 66..<68: .cancel(job: number(100))
+            case 68: .lateResult(job: number(100))
+            case 69..<72: .retryNow(condition: number(2) == 0 ? nil : number(2))
+            case 72..<82: .passToNext
+            case 82: .pause(job: number(100), isPaused: number(3) == 0)
+            case 83: .need(job: number(100), extra: number(6))
+            case 84: number(10) == 0 ? .shutDown(drain: number(2) * 500) : .passToNext
+            case 85..<92: .pass(milliseconds: spans[number(spans.count)])
+            case 92..<94: .flap(condition: number(6), times: 1 + number(7))
+            case 94: .suspend(milliseconds: spans[number(spans.count)])
+            case 95: number(2) == 0 ? .resync : .calm(condition: number(2))
             default: .lose(condition: number(2))
             }
         }
@@ -152,7 +148,7 @@ extension CoreStep {
         let up = CoreStep.level(condition: 1, isSatisfied: true)
         return (isUp ? [up] : [])
             + (0..<count).map { place -> CoreStep in
-                switch number(100) {
+                switch number(96) {
                 // Most jobs are submitted in the first third.
                 case 0..<(place < count / 3 ? 70 : 25):
                     .submit(
@@ -163,11 +159,10 @@ extension CoreStep {
                 case 73: .flap(condition: 1, times: 1 + number(7))
                 case 74: number(3) == 0 ? .suspend(milliseconds: 5000) : .retryNow(condition: 1)
                 case 75..<80: failure(using: &random)
-                case 80..<84: .park(job: number(100), delay: delays[number(delays.count)])
-                case 84..<90: .passToNext
-                case 90..<92: .pass(milliseconds: spans[number(spans.count)])
-                case 92: number(2) == 0 ? .pause(job: number(100), isPaused: number(3) == 0) : .cancel(job: number(100))
-                case 93: up
+                case 80..<86: .passToNext
+                case 86..<88: .pass(milliseconds: spans[number(spans.count)])
+                case 88: number(2) == 0 ? .pause(job: number(100), isPaused: number(3) == 0) : .cancel(job: number(100))
+                case 89: up
                 default: .succeed(job: number(100))
                 }
             }
@@ -175,6 +170,8 @@ extension CoreStep {
 
     private static func failure(using random: inout SeededGenerator) -> CoreStep {
         func number(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &random) }
-        return .fail(job: number(100), report: number(reports.count), isGone: number(8) == 0, isOvertaken: number(8) == 0)
+        return .fail(
+            job: number(100), report: number(reports.count), isGone: number(8) == 0, isOvertaken: number(8) == 0,
+            delay: delays[number(delays.count)])
     }
 }
