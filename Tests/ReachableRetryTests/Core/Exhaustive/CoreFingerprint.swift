@@ -109,7 +109,8 @@ struct CoreFingerprint: Hashable {
             let isRunning = job.isRunning
             flags(
                 job.attempt?.isCancelled == true, !isRunning && job.history.lastFault == .network,
-                !isRunning && job.history.lastWasCharged, job.history.started > 0, world.core.timers.isArmed(world.key(index).index), isRunning && world.jobs[index].isProbe)
+                !isRunning && job.history.lastWasCharged, job.history.started > 0,
+                world.core.timers.isArmed(world.key(index).index), isRunning && world.jobs[index].isProbe)
             number(job.waitsFor.map { Int($0) + 1 } ?? 0)
             number(Int(job.history.charged))
             if let attempt = job.attempt {
