@@ -481,8 +481,8 @@ extension RetryBus.State {
             destination: description.destination, priority: job.priority, unmet: unmet, softDelay: description.softDelay,
             hardDelay: description.hardDelay, timeLeft: description.timeLeft, attempts: Int(job.history.started),
             charged: Int(job.history.charged), networkFailures: Int(job.history.networkFailures),
-            lastError: job.driver.record.lastError, isScopeUnmet: description.unmet.first == job.scope, queueReason: description.queueReason,
-            queueDelay: description.queueDelay, errnoReaders: job.rules.classification.errnoReaders)
+            lastError: job.driver.record.lastError, isScopeUnmet: description.unmet.first == job.scope,
+            queueReason: description.queueReason, queueDelay: description.queueDelay, errnoReaders: job.rules.classification.errnoReaders)
     }
 }
 

@@ -317,7 +317,9 @@ package struct RetryBusCore: Sendable {
         return jobs[Int(key.index)]?.apply(change)
     }
 
-    /// Removes and returns a job that has ended, to be released outside of the bus's lock: it holds errors and closures of its caller.
+    /// Removes and returns a job that has ended.
+    ///
+    /// To be released outside of the bus's lock: it holds errors and closures of its caller.
     mutating func takeEnded(_ key: JobKey) -> JobState? {
         guard let job = job(key), job.hasEnded else { return nil }
         jobs[Int(key.index)] = nil
