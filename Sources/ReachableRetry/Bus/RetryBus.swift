@@ -482,7 +482,8 @@ extension RetryBus.State {
             hardDelay: description.hardDelay, timeLeft: description.timeLeft, attempts: Int(job.history.started),
             charged: Int(job.history.charged), networkFailures: Int(job.history.networkFailures),
             lastError: job.driver.record.lastError, isScopeUnmet: description.unmet.first == job.scope,
-            queueReason: description.queueReason, queueDelay: description.queueDelay, errnoReaders: job.rules.classification.errnoReaders)
+            queueReason: description.queueReason, queueDelay: description.queueDelay,
+            errnoReaders: job.rules.classification.errnoReaders)
     }
 }
 

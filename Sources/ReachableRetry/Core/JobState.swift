@@ -7,8 +7,8 @@ package struct JobState: Sendable {
         case resting
         /// In the queue of its gate: waits for its scope or its turn.
         ///
-        /// `closedSince` is the start of the wait by its scope's ``ConditionRecord/closedTime(at:)``; a job that does not wait for its
-        /// scope has none. `limit` is the end of the longest wait for the network.
+        /// `closedSince` is the start of the wait by its scope's ``ConditionRecord/closedTime(at:)``; a job that does not wait for
+        /// its scope has none. `limit` is the end of the longest wait for the network.
         case queued(closedSince: BusTime, limit: BusTime)
         /// Waits for another condition than its scope.
         case waiting(for: ConditionIndex, since: BusTime)
