@@ -18,7 +18,8 @@ final class JobDriver: Sendable {
     }
 
     /// The next step of a job.
-    enum Step {
+    // Indirect: its parts would be in the frames of tasks that wait, several times (`bench crowd`).
+    indirect enum Step {
         case start(Attempt)
         /// An attempt with this number starts when the reader of events asks for the next one.
         case announced(Int)
@@ -88,9 +89,7 @@ final class JobDriver: Sendable {
             switch step {
             case .start(let attempt):
                 if case .succeeded(let value) = await run(attempt, isolation: isolation, operation) { return value }
-            case .ended(let end):
-                defer { bus.noteEndHandled() }
-                throw conclude(end).error
+            case .ended(let end): throw finalError(end)
             case .waiting, .announced, .left: break
             }
         }
@@ -316,6 +315,13 @@ final class JobDriver: Sendable {
     }
 
     // MARK: - The end
+
+    /// Calls the policy's handlers if the job gave up; returns the error that its caller gets.
+    @inline(never)
+    private func finalError(_ end: JobEnd) -> any Error {
+        defer { bus.noteEndHandled() }
+        return conclude(end).error
+    }
 
     /// Calls the policy's handlers if the job gave up; returns the error that its caller gets, and the report if there is one.
     func conclude(_ end: JobEnd) -> (error: any Error, report: GiveUp?) {
