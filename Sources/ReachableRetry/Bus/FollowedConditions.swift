@@ -47,8 +47,8 @@ extension RetryBus {
                 request.policy.rules, scope: scope, conditions: others, destination: request.options.destination,
                 priority: request.options.priority,
                 lenders: state.attempts(waitingFor: request.options.id, submittedBy: submitter),
-                hasEventReader: request.reader == .ofEvents, notBefore: request.notBefore, past: request.past,
-                driver: DriverState(request, name: name, trace), at: now)
+                hasEventReader: request.reader == .ofEvents, notBefore: request.notBefore, past: request.past, at: now)
+            state.core.update(key) { $0 = DriverState(request, name: name, trace) }
             if let name { state.names[name] = key }
             result = .success(JobHandle(key: key, number: number, name: name))
             isUnwatched = stage == .idle && request.policy.rules.connectivity != .ignore && !state.hasWarned

@@ -71,8 +71,8 @@ package struct JobState: Sendable {
     var conditions: [ConditionIndex]
     private var sharedHistory = Self.noHistory
     private static let noHistory = Shared(JobHistory())
-    /// The part of its driver.
-    var driver: DriverState
+    /// The part of its driver, which the core does not use.
+    var driver = DriverState()
     /// The number of times that it has been queued.
     private(set) var queueings: UInt32 = 0
     /// Its first position, which orders jobs that act at the same time.
@@ -81,7 +81,7 @@ package struct JobState: Sendable {
 
     init(
         _ rules: RetryPolicy.Rules, scope: ConditionIndex, conditions: [ConditionIndex], gate: Int32, rank: QueuePosition,
-        submitted: BusTime, driver: DriverState = DriverState()
+        submitted: BusTime
     ) {
         self.rules = rules
         self.scope = scope
@@ -89,7 +89,6 @@ package struct JobState: Sendable {
         self.gate = gate
         self.rank = rank
         self.submitted = submitted
-        self.driver = driver
     }
 
     mutating func apply<Value>(_ change: (inout DriverState) -> Value) -> Value { change(&driver) }

@@ -108,11 +108,10 @@ package struct RetryBusCore: Sendable {
     ///   - hasEventReader: True if a reader follows its events, and each attempt waits for it.
     ///   - notBefore: The start of its life, if later than now.
     ///   - past: The attempts of earlier lives; given, a failure ends this life.
-    ///   - driver: What the job's driver keeps with it; the core does not use it.
-    mutating func submit(
+    package mutating func submit(
         _ rules: RetryPolicy.Rules, scope: ConditionIndex, conditions others: [ConditionIndex] = [], destination: String? = nil,
         priority: JobPriority = .normal, lenders: [AttemptKey] = [], hasEventReader: Bool = false, notBefore: BusTime = .past,
-        past: JobPast? = nil, driver: DriverState = DriverState(), at now: BusTime
+        past: JobPast? = nil, at now: BusTime
     ) -> (key: JobKey, number: UInt64, effects: [Effect]) {
         let index = freeJobs.popLast() ?? JobIndex(jobs.count)
         if index == jobs.count {
@@ -122,8 +121,7 @@ package struct RetryBusCore: Sendable {
         let gate = useGate(scope, destination, at: now)
         let (key, rank) = (key(index), takePosition(priority))
         let submitted = past.map { now + (.zero - $0.elapsed) } ?? max(now, notBefore)
-        jobs[Int(index)] = JobState(
-            rules, scope: scope, conditions: others, gate: gate, rank: rank, submitted: submitted, driver: driver)
+        jobs[Int(index)] = JobState(rules, scope: scope, conditions: others, gate: gate, rank: rank, submitted: submitted)
         if let past {
             jobs[Int(index)]?.history = JobHistory(past)
             jobs[Int(index)]?.history.handsBack = true
