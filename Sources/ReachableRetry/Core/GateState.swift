@@ -89,8 +89,8 @@ package struct GateState: Sendable {
 
     /// The queued jobs, by class.
     var queues = GateQueues()
-    /// True if a queued job has not reported that it waits for the network: the network was there, or had no verdict.
-    var hasUnreported = false
+    /// The queued jobs that have not reported that they wait for the network: it was there, or had no verdict.
+    var unreported: Set<JobIndex> = []
     /// The gate's candidate.
     var ready: RetryBusCore.Candidate?
 

@@ -113,7 +113,7 @@ extension RetryBusCore {
             jobs[Int(index)]?.phase = .queued(closedSince: closedSince, limit: now + job.longestWait)
         }
         reportWaiting(index)
-        if job.waitsForScope, jobs[Int(index)]?.reportedWait != job.scope { gates[job.gate].hasUnreported = true }
+        if job.waitsForScope, jobs[Int(index)]?.reportedWait != job.scope { gates[job.gate].unreported.insert(index) }
         arm(index)
         dirtyGates.append(job.gate)
     }
@@ -134,12 +134,10 @@ extension RetryBusCore {
 
     /// Reports the wait of jobs that were queued for another reason when their scope was lost.
     mutating func reportWaitOfQueued(of scope: ConditionIndex, at now: BusTime) {
-        for gate in Array(gates.all(of: scope)) where gates[gate].hasUnreported {
-            gates[gate].hasUnreported = false
-            let entries = QueueClass.allCases.filter(\.waitsForScope).flatMap { queueClass in
-                gates[gate].queues[queueClass].entries { [jobs] in jobs[Int($0.job)]?.isQueued(as: $0) == true }
-            }
-            for job in inOrder(entries.map(\.job)) { advance(job, at: now) }
+        for gate in Array(gates.all(of: scope)) {
+            let unreported = gates[gate].unreported
+            gates[gate].unreported = []
+            for job in inOrder(unreported) { advance(job, at: now) }
         }
     }
 
@@ -251,6 +249,7 @@ extension RetryBusCore {
         switch job.phase {
         case .queued:
             for lender in job.history.lenders { withdraw(job, from: lender) }
+            gates[job.gate].unreported.remove(index)
             gates[job.gate].queues[QueueClass(job)].remove { [jobs] in jobs[Int($0.job)]?.isQueued(as: $0) == true }
             if gates[job.gate].queues.isEmpty {
                 gateTimers.cancel(job.gate)
