@@ -15,13 +15,26 @@ internal import DequeModule
 ///
 /// Pure: time, rules and random numbers are arguments.
 package struct GateState: Sendable {
-    package enum Phase: Hashable, Sendable {
+    enum Phase: Hashable, Sendable {
         /// The path is proved, and no job waits.
         case open
         /// One attempt, the canary, tries the path for all.
-        case probing
-        /// A growing window of attempts runs at a time.
-        case ramping
+        case probing(Probe)
+        /// A growing window of attempts runs at a time; the successes since it last grew.
+        case ramping(successes: Int)
+    }
+
+    /// The search for an attempt that proves the path.
+    struct Probe: Hashable, Sendable {
+        /// The failures of canaries in a row, and the earliest time of the next canary.
+        var failures = 0
+        var retryAt = BusTime.past
+        /// The same after a failure of the job or the server.
+        ///
+        /// A job that is alone at the gate ignores it.
+        var pauseAt = BusTime.past
+        /// True while one job tries for all because the server is overloaded; an answer then proves nothing.
+        var isOverloaded = false
     }
 
     /// The way in which an attempt passed the gate.
@@ -43,7 +56,7 @@ package struct GateState: Sendable {
         var attempt: Int32
     }
 
-    package internal(set) var phase = Phase.open
+    private(set) var phase = Phase.open
     /// The scope's epoch of the last answer.
     private(set) var answerEpoch: UInt64?
     /// The number of jobs and stored backlogs that use it.
@@ -57,22 +70,12 @@ package struct GateState: Sendable {
     private(set) var hasCanary = false
     private(set) var bypassing = 0
     private(set) var inFlight = 0
-    /// The limit of attempts while ramping, and the successes since it last grew.
+    /// The limit of attempts while ramping.
     private(set) var window = ReleaseRules.firstWindow
-    private(set) var successes = 0
     /// The last width that the server bore; the window doubles up to it.
     private(set) var goodWidth = Int.max
-    /// The failures of canaries in a row, and the earliest time of the next canary.
-    private(set) var failures = 0
-    private(set) var retryAt = BusTime.past
-    /// The same after a failure of the job or the server.
-    ///
-    /// A job that is alone at the gate ignores it.
-    private(set) var pauseAt = BusTime.past
     /// The jobs that the server failed since its last success.
     private(set) var failed: [JobKey] = []
-    /// True while one job tries for all because the server is overloaded; an answer then proves nothing.
-    private(set) var isOverloaded = false
     /// The end of the delay that the server ordered, and the job that received it.
     private(set) var throttledUntil = BusTime.past
     private(set) var throttledBy: JobID?
@@ -96,6 +99,21 @@ package struct GateState: Sendable {
 
     package init() {}
 
+    /// The search for an attempt that proves the path; changes apply only while there is one.
+    private(set) var probe: Probe? {
+        get { if case .probing(let probe) = phase { probe } else { nil } }
+        set { if let newValue, isProbing { phase = .probing(newValue) } }
+    }
+
+    package var isOpen: Bool { phase == .open }
+
+    var isProbing: Bool { if case .probing = phase { true } else { false } }
+
+    var isRamping: Bool { if case .ramping = phase { true } else { false } }
+
+    /// True while one job tries for all because the server is overloaded.
+    var isOverloaded: Bool { probe?.isOverloaded == true }
+
     package mutating func noteAnswer(in epoch: UInt64) { answerEpoch = epoch }
 
     // MARK: - Edges
@@ -103,10 +121,9 @@ package struct GateState: Sendable {
     /// Starts probing after an edge of the scope.
     mutating func noteEdge(_ scope: ConditionRecord, _ rules: ReleaseRules) {
         guard rules.hasCanaries else { return }
-        (phase, round) = (.probing, round &+ 1)
+        (phase, round) = (.probing(Probe()), round &+ 1)
         // Running attempts still use the path.
         (hasCanary, bypassing, inFlight) = (false, 0, inFlight + bypassing)
-        (failures, retryAt, pauseAt, isOverloaded) = (0, .past, .past, false)
         (isUnsteady, spreadUntil, canaryAt) = (scope.isUnsteady, scope.spreadUntil, scope.canaryAt)
     }
 
@@ -114,18 +131,18 @@ package struct GateState: Sendable {
     ///
     /// - Parameter isProven: True if an attempt was answered since the scope's last edge; otherwise a canary goes first.
     mutating func noteBacklog(isProven: Bool, _ rules: ReleaseRules) {
-        guard rules.hasCanaries, phase == .open else { return }
+        guard rules.hasCanaries, isOpen else { return }
         let width = min(window, rules.maxInFlight)
         // Jobs that fit in beside those that run need no steps.
         let queued = queues.gatedCount
         guard storedBacklogs > 0 || queued > 0 && inFlight + queued > (isProven ? width : 1) else { return }
-        (phase, window, successes) = (isProven ? .ramping : .probing, width, 0)
+        (phase, window) = (isProven ? .ramping(successes: 0) : .probing(Probe()), width)
     }
 
     /// Ends the gate's own delays, and not those ordered by a server.
     mutating func noteRetryNow() {
-        (failures, retryAt, pauseAt, isUnsteady) = (0, .past, .past, false)
-        (spreadUntil, canaryAt) = (.past, .past)
+        probe = Probe(isOverloaded: isOverloaded)
+        (isUnsteady, spreadUntil, canaryAt) = (false, .past, .past)
     }
 
     /// Records that the path has lasted.
@@ -138,7 +155,7 @@ package struct GateState: Sendable {
     ) {
         guard queueClass.isGated else { return }
         // With canaries only while jobs wait, and never for interactive jobs.
-        if let pace = rules.pace, !rules.hasCanaries || phase != .open && queueClass != .interactive {
+        if let pace = rules.pace, !rules.hasCanaries || !isOpen && queueClass != .interactive {
             dueAt = max(dueAt, now) + pace.interval
         }
         sinceBulk = queueClass == .bulk ? 0 : min(sinceBulk + 1, ReleaseRules.bulkShare)
@@ -161,23 +178,23 @@ package struct GateState: Sendable {
 
     /// Records an answer to an attempt of this round, which proves the path even if it is an error.
     mutating func noteAnswer(of round: UInt32, _ rules: ReleaseRules) {
-        guard round == self.round, !isOverloaded else { return }
-        (failures, retryAt, pauseAt) = (0, .past, .past)
-        if phase == .probing { (phase, window, successes) = (.ramping, min(ReleaseRules.firstWindow, rules.maxInFlight), 0) }
+        guard round == self.round, isProbing, !isOverloaded else { return }
+        (phase, window) = (.ramping(successes: 0), min(ReleaseRules.firstWindow, rules.maxInFlight))
     }
 
     /// Records a success of this round.
     mutating func notePassage(of round: UInt32, _ rules: ReleaseRules) {
         guard round == self.round else { return }
-        (failed, isOverloaded) = ([], false)
-        let isFirst = phase == .probing
-        noteAnswer(of: round, rules)
-        guard phase == .ramping, !isFirst else { return }
-        successes += 1
+        failed = []
+        guard case .ramping(let before) = phase else {
+            probe?.isOverloaded = false
+            return noteAnswer(of: round, rules)
+        }
+        let successes = before + 1
+        phase = .ramping(successes: successes)
         guard successes >= window else { return }
         let doubles = window < goodWidth && rules.fleetSize <= ReleaseRules.crowd
-        window = min(rules.maxInFlight, doubles ? min(goodWidth, window * 2) : window + 1)
-        successes = 0
+        (phase, window) = (.ramping(successes: 0), min(rules.maxInFlight, doubles ? min(goodWidth, window * 2) : window + 1))
     }
 
     /// Records a network failure of this round on a satisfied path.
@@ -187,14 +204,16 @@ package struct GateState: Sendable {
         of round: UInt32, epoch: UInt64, _ rules: ReleaseRules, _ random: inout SplitMix64, at now: BusTime
     ) -> BusTime {
         // One outage fails many attempts, which share one delay.
-        if phase == .probing, retryAt > now { return retryAt }
+        if let probe, probe.retryAt > now { return probe.retryAt }
         guard round == self.round else { return now + rules.delay(afterFailure: 1, &random) }
         // After successes of other jobs the trouble may be the job's own, so another one tries at once.
-        let isFirst = failures == 0 && answerEpoch == epoch
-        (phase, isOverloaded) = (.probing, false)
-        failures += 1
-        let delay = delay(isOverload: false, rules, &random)
-        if !isFirst { retryAt = now + delay }
+        var probe = probe ?? Probe()
+        let isFirst = probe.failures == 0 && answerEpoch == epoch
+        probe.isOverloaded = false
+        probe.failures += 1
+        let delay = delay(after: probe.failures, isOverload: false, rules, &random)
+        if !isFirst { probe.retryAt = now + delay }
+        phase = .probing(probe)
         return now + delay
     }
 
@@ -215,11 +234,13 @@ package struct GateState: Sendable {
         of round: UInt32, isShared: Bool, _ rules: ReleaseRules, _ random: inout SplitMix64, at now: BusTime
     ) {
         guard round == self.round else { return }
-        if phase == .ramping, window > 1 {
+        if isRamping, window > 1 {
             goodWidth = window / 2
-            (window, successes) = (goodWidth, 0)
-        } else if phase != .open || isShared {
-            (phase, isOverloaded) = (.probing, true)
+            (phase, window) = (.ramping(successes: 0), goodWidth)
+        } else if !isOpen || isShared {
+            var probe = probe ?? Probe()
+            probe.isOverloaded = true
+            phase = .probing(probe)
         }
         pause(isOverload: true, rules, &random, at: now)
     }
@@ -231,13 +252,16 @@ package struct GateState: Sendable {
     }
 
     private mutating func pause(isOverload: Bool, _ rules: ReleaseRules, _ random: inout SplitMix64, at now: BusTime) {
-        guard phase == .probing, max(retryAt, pauseAt) <= now else { return }
-        failures += 1
-        pauseAt = now + delay(isOverload: isOverload, rules, &random)
+        guard var probe, max(probe.retryAt, probe.pauseAt) <= now else { return }
+        probe.failures += 1
+        probe.pauseAt = now + delay(after: probe.failures, isOverload: isOverload, rules, &random)
+        self.probe = probe
     }
 
-    /// Returns the delay after the last failure: a fleet spreads its next canaries, too.
-    private func delay(isOverload: Bool, _ rules: ReleaseRules, _ random: inout SplitMix64) -> Duration {
+    /// Returns the delay after some failures in a row: a fleet spreads its next canaries, too.
+    private func delay(
+        after failures: Int, isOverload: Bool, _ rules: ReleaseRules, _ random: inout SplitMix64
+    ) -> Duration {
         let own = rules.delay(afterFailure: failures, isOverload: isOverload, &random)
         return max(own, ReleaseRules.nextSpread.draw(rules.fleetSize, &random))
     }
@@ -247,7 +271,7 @@ package struct GateState: Sendable {
     /// Jobs that gather meanwhile start in a growing window.
     mutating func throttle(until time: BusTime, by id: JobID?, _ rules: ReleaseRules) {
         if time > throttledUntil { (throttledUntil, throttledBy) = (time, id) }
-        if rules.hasCanaries, phase == .open { (phase, window, successes) = (.ramping, ReleaseRules.firstWindow, 0) }
+        if rules.hasCanaries, isOpen { (phase, window) = (.ramping(successes: 0), ReleaseRules.firstWindow) }
     }
 
     /// Ends the delay that the server ordered.
@@ -268,7 +292,7 @@ package struct GateState: Sendable {
         if throttledUntil > now { return .later(throttledUntil, .throttled(by: throttledBy)) }
         guard queueClass.isGated else { return .granted(.free) }
         guard rules.hasCanaries else { return paced(.free, rules, at: now) }
-        if phase == .open { return .granted(.window) }
+        if isOpen { return .granted(.window) }
         let usual = usualPermission(queueClass, hasPaused: hasPaused, rules, at: now)
         if case .later = usual, queueClass == .interactive, bypassing < rules.interactiveBypass { return .granted(.bypass) }
         return usual
@@ -278,14 +302,12 @@ package struct GateState: Sendable {
         // The monitor ends it, not a timer.
         if queueClass != .interactive, isUnsteady { return .later(.never, .unsteady) }
         if queueClass == .bulk, spreadUntil > now { return .later(spreadUntil, .spread) }
-        if queueClass != .interactive, phase == .probing, canaryAt > now { return .later(canaryAt, .spread) }
-        let isFull = phase == .probing ? hasCanary : inFlight >= window
+        if queueClass != .interactive, isProbing, canaryAt > now { return .later(canaryAt, .spread) }
+        let isFull = isProbing ? hasCanary : inFlight >= window
         // The oldest attempt makes room when it has run for long.
-        if isFull {
-            return .later(endOfOldestRun, phase == .probing ? .canary : .full(inFlight))
-        }
-        if phase == .probing {
-            let earliest = hasPaused ? retryAt : max(retryAt, pauseAt)
+        if isFull { return .later(endOfOldestRun, isProbing ? .canary : .full(inFlight)) }
+        if let probe {
+            let earliest = hasPaused ? probe.retryAt : max(probe.retryAt, probe.pauseAt)
             return earliest > now ? .later(earliest, .failed) : .granted(.canary)
         }
         return queueClass == .interactive ? .granted(.window) : paced(.window, rules, at: now)
@@ -331,7 +353,7 @@ package struct GateState: Sendable {
 
     /// Opens the gate when no job waits, unless the server ordered a delay.
     mutating func noteIdle(at now: BusTime) {
-        if phase == .ramping, storedBacklogs == 0, throttledUntil <= now { (phase, successes) = (.open, 0) }
+        if isRamping, storedBacklogs == 0, throttledUntil <= now { phase = .open }
     }
 }
 

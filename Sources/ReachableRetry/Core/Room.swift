@@ -53,7 +53,7 @@ extension GateState {
         if throttledUntil > now { return Room(count: 0, next: throttledUntil) }
         guard isGated else { return Room() }
         guard rules.hasCanaries else { return pacedRoom(rules, at: now) }
-        if phase == .open {
+        if isOpen {
             guard isBacklog else { return Room() }
             let width = isProven ? min(window, rules.maxInFlight) : 1
             return Room(count: width - inFlight, next: endOfOldestRun, isStepped: true)

@@ -140,24 +140,23 @@ struct CoreFingerprint: Hashable {
             guard world.isOfInterest(gate: index), let place = place(index, world) else { return bytes.append(254) }
             let gate = world.core.gates[place]
             flags(
-                gate.hasCanary, gate.phase == .probing, gate.phase == .ramping,
+                gate.hasCanary, gate.isProbing, gate.isRamping,
                 world.core.gateTimers.isArmed(place),
                 world.gates[index].isProbing)
             number(gate.bypassing)
             number(gate.inFlight)
             number(gate.window)
-            number(gate.successes)
+            if case .ramping(let successes) = gate.phase { number(successes) }
             number(gate.goodWidth)
             // All delays from the second one on are equal.
-            number(min(gate.failures, 2))
+            number(min(gate.probe?.failures ?? 0, 2))
             flags(gate.isOverloaded)
             number(gate.failed.count)
             for key in gate.failed { number(world.jobs.firstIndex { $0.key == key }.flatMap(order.firstIndex) ?? 251) }
             number(world.setting.jobs.contains { $0.priority == .bulk } ? gate.sinceBulk : 0)
             position(gate.ready?.position ?? .none)
-            for moment in [gate.retryAt, gate.pauseAt, gate.throttledUntil, gate.spreadUntil, gate.canaryAt, gate.dueAt] {
-                time(moment)
-            }
+            for moment in [gate.throttledUntil, gate.spreadUntil, gate.canaryAt, gate.dueAt] { time(moment) }
+            if let probe = gate.probe { for moment in [probe.retryAt, probe.pauseAt] { time(moment) } }
             for run in gate.countedRuns {
                 // The core drops ended runs without reading them.
                 guard let runner = world.jobs.firstIndex(where: { $0.key == run.key && $0.started == run.attempt }),

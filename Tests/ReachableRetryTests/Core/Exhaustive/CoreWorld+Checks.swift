@@ -139,7 +139,7 @@ extension CoreWorld {
         let place = places[index]
         guard let job = core[key(index)] ?? core.jobs.last ?? nil else { return }
         let isInteractive = setting.jobs[index].priority == .interactive
-        if let pace = rules.pace, !rules.hasCanaries || core.gates[job.gate].phase != .open && !isInteractive {
+        if let pace = rules.pace, !rules.hasCanaries || !core.gates[job.gate].isOpen && !isInteractive {
             let interval = Int(pace.interval / .milliseconds(1))
             let isOnTime = gates[place].pacedAt == .min || now - gates[place].pacedAt >= interval
             try check(isOnTime || job.attempt?.pass == .canary, "it starts faster than the pace", index)
@@ -160,14 +160,14 @@ extension CoreWorld {
                 try check(interactive <= rules.interactiveBypass, "\(interactive) interactive jobs probe", index)
             } else {
                 try check(probes.count == interactive, "another job probes already", index)
-                try check(core.gates[job.gate].retryAt <= time, "it does not wait for the gate's backoff", index)
+                try check(core.gates[job.gate].probe.map { $0.retryAt <= time } ?? true, "it does not wait for the gate's backoff", index)
             }
         }
         let round = job.attempt?.round
         let counted = beside.filter { other in
             core[key(other)]?.attempt.map { $0.pass != .free && ($0.round != round || $0.pass != .bypass) } ?? false
         }
-        let isFull = counted.count >= rules.maxInFlight && core.gates[job.gate].phase == .ramping
+        let isFull = counted.count >= rules.maxInFlight && core.gates[job.gate].isRamping
         if job.attempt?.pass == .window { try check(!isFull, "the window is full", index) }
         try check(job.attempt?.pass != .free, "it is not counted", index)
     }
@@ -294,7 +294,7 @@ extension CoreWorld {
             try check(gate.inFlight == counted && gate.bypassing == bypasses, "the gate counts wrongly: \(passes)", index)
             try check(canaries == (gate.hasCanary ? 1 : 0), "\(canaries) canaries", index)
             try check(bypasses <= setting.release.rules.interactiveBypass, "\(bypasses) bypass", index)
-            try check(gate.phase != .ramping || gate.window <= setting.release.rules.maxInFlight, "its window is too wide", index)
+            try check(!gate.isRamping || gate.window <= setting.release.rules.maxInFlight, "its window is too wide", index)
         }
     }
 

@@ -137,7 +137,9 @@ struct CoreOracle {
         let scope: Int
         let destination: String?
         var isGone = false
-        var phase = GateState.Phase.open
+        enum Phase { case open, probing, ramping }
+
+        var phase = Phase.open
         /// The number of edges since it exists.
         var round = 0
         /// The scope's epoch of the last success.
