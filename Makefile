@@ -74,12 +74,13 @@ programs:
 else
 # The Swift runtime is linked in, so that the command runs where no Swift is installed; libnl stays a shared library.
 programs:
-	@Scripts/bootstrap $(service_libraries)
+	@Scripts/bootstrap $(service_libraries) pandoc
 	$(static)
 	$(service_static) --product reachability-service
 endif
 
 install: programs install-units
+	@command -v pandoc >/dev/null || { echo 'no pandoc, which writes the manuals; next: apt-get install pandoc' >&2; exit 1; }
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(doc)/docs/schema" "$(libexec)"
 	install -m 755 "$(service_folder)/reachability-service" "$(libexec)/reachability-service"
 	install -m 755 "$(watch_folder)/reachability-watch" "$(DESTDIR)$(PREFIX)/bin/reachability-watch"

@@ -1,14 +1,22 @@
-#compdef reachability-watch
-# zsh completion of reachability-watch. Scripts/completions fills in what is between at signs.
 
-# Offers the values that the program names at this moment.
-_reachability_watch_live() { # argument, command…
-    local -a values
-    values=(${(f)"$(command ${reachability_watch/#\~/$HOME} ---completion ${@[2,-1]} -- $1 1 ${#PREFIX} reachability-watch "$PREFIX" 2>/dev/null)"})
-    compadd -a values
+# ArgumentParser's function knows neither the options of default commands nor the command behind --: it gets a line without these.
+_reachability_watch() {
+    integer end=${words[(i)--]}
+    if (( end < CURRENT )); then
+        compset -n $((end + 1))
+        _normal
+        return
+    fi
+    if [[ $words[2] == help ]] && (( CURRENT > 2 )); then
+        words[2]=()
+        (( CURRENT-- ))
+    fi
+    case "$words[2] $words[3]" in
+    -*) words[2]=(watch "$words[2]") && (( CURRENT++ )) ;;
+    'fleet -'*) words[3]=(list "$words[3]") && (( CURRENT++ )) ;;
+    esac
+    words[1]=${words[1]/#\~/$HOME}
+    _reachability-watch
 }
-
-@functions@
-
-local reachability_watch=$words[1]
-_reachability_watch "$@"
+compdef _reachability_watch reachability-watch
+_reachability_watch

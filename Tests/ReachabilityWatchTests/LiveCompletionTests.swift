@@ -23,6 +23,7 @@ struct LiveCompletionTests {
         #expect(
             LiveCompletion.destinations("fe80::1%", interfaces: ["lo", "$(reboot)", "eth0"]) == ["fe80::1%lo", "fe80::1%eth0"])
         #expect(LiveCompletion.destinations("fe80::1%et", interfaces: ["eth0"]) == ["fe80::1%eth0"])
+        #expect(LiveCompletion.destinations("--to=fe80::1%et", interfaces: ["eth0"]) == ["fe80::1%eth0"])
         #expect(LiveCompletion.destinations("fe80::1", interfaces: ["eth0"]).isEmpty)
     }
 

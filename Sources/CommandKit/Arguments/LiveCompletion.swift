@@ -13,12 +13,20 @@ package enum LiveCompletion {
     package static let namespaces = CompletionKind.custom { _, _, _ in plain(namesInDirectory("/run/netns") ?? []).sorted() }
 
     /// The destination before the cursor, up to its percent sign, with each interface.
-    package static let destinations = CompletionKind.custom { _, _, text in destinations(text, interfaces: interfaceNames()) }
+    package static let destinations = CompletionKind.custom { _, _, text in
+        quoted(destinations(text, interfaces: interfaceNames()))
+    }
 
-    /// Returns the destinations that a text with a percent sign may become.
+    /// Returns values with escaped colons for zsh, which takes the text after a colon as a description.
+    static func quoted(_ values: [String]) -> [String] {
+        CompletionShell.requesting == .zsh ? values.map { $0.replacing(":", with: "\\:") } : values
+    }
+
+    /// Returns the destinations that a text with a percent sign, perhaps behind `--to=`, may become.
     static func destinations(_ text: String, interfaces: [String]) -> [String] {
         guard let percent = text.firstIndex(of: "%") else { return [] }
-        return plain(interfaces).map { "\(text[...percent])\($0)" }
+        let address = text[...percent].split(separator: "=").last ?? ""
+        return plain(interfaces).map { "\(address)\($0)" }
     }
 
     /// Returns the names of letters, digits and `-_.+@` that begin with a letter or a digit.

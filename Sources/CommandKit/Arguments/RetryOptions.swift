@@ -42,7 +42,8 @@ package struct RetryOptions: ParsableArguments {
         help: ArgumentHelp(
             "The delays between attempts: immediate, constant:2s, linear:1s+1s, exponential:500ms..30s or fibonacci:1s..60s.",
             valueName: "curve"),
-        completion: .list(["immediate", "constant:2s", "linear:1s+1s", "exponential:500ms..30s", "fibonacci:1s..60s"]),
+        completion: .list(
+            LiveCompletion.quoted(["immediate", "constant:2s", "linear:1s+1s", "exponential:500ms..30s", "fibonacci:1s..60s"])),
         transform: { try BackoffArgument($0) })
     package var backoff: BackoffArgument?
 

@@ -24,16 +24,16 @@ struct SimulateCommand: ParsableCommand {
               reachability-watch simulate train.txt
               reachability-watch simulate train.txt --output train.svg
 
-            with this in train.txt:
-              # A laptop on a train
-              at 5s   pull eth0
-              at 20s  plug eth0
-              server  photos answers 503 retry-after 10s from 21s to 30s
-              policy  careful --backoff exponential:1s..30s --attempts 10
-              job     upload at 2s to photos policy careful takes 4s
-              jobs    100 photo at 6s to photos policy careful
-              release gated
-              until   2m
+              with this in train.txt:
+                # A laptop on a train
+                at 5s   pull eth0
+                at 20s  plug eth0
+                server  photos answers 503 retry-after 10s from 21s to 30s
+                policy  careful --backoff exponential:1s..30s --attempts 10
+                job     upload at 2s to photos policy careful takes 4s
+                jobs    100 photo at 6s to photos policy careful
+                release gated
+                until   2m
             """)
 
     @Argument(help: ArgumentHelp("The file with the scenario, or - for standard input.", valueName: "scenario"))
