@@ -160,7 +160,8 @@ extension CoreWorld {
                 try check(interactive <= rules.interactiveBypass, "\(interactive) interactive jobs probe", index)
             } else {
                 try check(probes.count == interactive, "another job probes already", index)
-                try check(core.gates[job.gate].probe.map { $0.retryAt <= time } ?? true, "it does not wait for the gate's backoff", index)
+                let isOver = core.gates[job.gate].probe.map { $0.retryAt <= time } ?? true
+                try check(isOver, "it does not wait for the gate's backoff", index)
             }
         }
         let round = job.attempt?.round
