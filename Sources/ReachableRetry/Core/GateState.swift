@@ -185,7 +185,7 @@ package struct GateState: Sendable {
     /// Records a success of this round.
     mutating func notePassage(of round: UInt32, _ rules: ReleaseRules) {
         guard round == self.round else { return }
-        failed = []
+        failed.removeAll()
         guard case .ramping(let before) = phase else {
             probe?.isOverloaded = false
             return noteAnswer(of: round, rules)
