@@ -43,6 +43,22 @@ import Testing
         #expect(supervision.cut(at: .zero) == [])
     }
 
+    /// Of many signals some may be handled after the command's end: they do not replace its code.
+    @Test(arguments: [(.exited(7), 7), (.exited(0), 0), (.signaled(SIGKILL), 137)] as [(ChildEnd.Status, Int32)])
+    func aSignalAfterTheEndThatASignalCausedExitsWithTheCommandsCode(status: ChildEnd.Status, code: Int32) {
+        var supervision = supervision()
+        _ = supervision.take(SIGTERM, isFromTerminal: false, at: .zero)
+        supervision.childEnded(Self.child, status)
+        #expect(supervision.step([], at: .zero) == end(status, by: .signal))
+        #expect(supervision.take(SIGTERM, isFromTerminal: false, at: .zero) == [.exit(code)])
+        #expect(supervision.nextStep(after: .zero) == nil && !supervision.needsDescendants)
+        // The next command, for example one that reports the end, is one like others.
+        supervision.start(Self.child)
+        supervision.childEnded(Self.child, .exited(0))
+        #expect(supervision.step(nil, at: .zero) == end(.exited(0)))
+        #expect(supervision.take(SIGINT, isFromTerminal: false, at: .zero) == [.exit(130)])
+    }
+
     @Test func aTimeLimitSendsTermThenKill() {
         var supervision = supervision()
         let (inside, outside) = (process(21, child: 20), process(22, child: 21, group: 22))

@@ -5,6 +5,14 @@ package struct ChildEnd: Hashable {
     package enum Status: Hashable {
         case exited(Int32)
         case signaled(Int32)
+
+        /// The exit code: a shell shows the same one.
+        var code: Int32 {
+            switch self {
+            case .exited(let code): code
+            case .signaled(let signal): 128 + signal
+            }
+        }
     }
 
     /// The reason for which this program ends a command.
@@ -65,7 +73,8 @@ package struct ChildSupervision {
     }
 
     private enum Phase {
-        case idle
+        /// No command runs; a signal exits with the code, or without one with its own.
+        case idle(code: Int32?)
         case running(Run)
         case ending(Run, Ending)
     }
@@ -74,7 +83,7 @@ package struct ChildSupervision {
     package let parent: pid_t
     /// The process group of all commands; `nil` if each has its own.
     package let sharedGroup: pid_t?
-    private var phase = Phase.idle
+    private var phase = Phase.idle(code: nil)
 
     package init(parent: pid_t, sharedGroup: pid_t?) {
         self.parent = parent
@@ -109,8 +118,8 @@ package struct ChildSupervision {
         // Ctrl-C reaches the whole foreground group, but a hangup only the session leader (tty_io.c, __tty_hangup).
         let wasSentToGroup = signal == SIGINT && isFromTerminal && sharedGroup != nil
         switch phase {
-        case .idle:
-            return [.exit(128 + signal)]
+        case .idle(let code):
+            return [.exit(code ?? 128 + signal)]
         case .running(var run):
             run.interruption = .signal
             phase = .running(run)
@@ -196,9 +205,9 @@ package struct ChildSupervision {
     }
 
     private mutating func finish(_ run: Run, _ status: ChildEnd.Status, survivors: [pid_t] = []) -> [Effect] {
-        phase = .idle
-        let end = ChildEnd(status: status, interruption: run.interruption)
-        return [.finish(end, survivors: survivors)]
+        // No attempt follows a signal: further ones, which may have come before the end, do not change the result.
+        phase = .idle(code: run.interruption == .signal ? status.code : nil)
+        return [.finish(ChildEnd(status: status, interruption: run.interruption), survivors: survivors)]
     }
 
     /// Sends SIGTERM once to each process.
