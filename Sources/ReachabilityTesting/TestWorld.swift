@@ -57,7 +57,7 @@ public final class TestWorld: Sendable {
     /// - Parameters:
     ///   - network: The network that the monitor watches; its clock becomes the world's.
     ///   - monitorConfiguration: The monitor's configuration.
-    ///   - busConfiguration: The bus's configuration. `ReleasePolicy.gated(jitter: false)` makes all delays of its gates exact.
+    ///   - busConfiguration: The bus's configuration. `ReleasePolicy.exact` makes all delays of its gates exact.
     ///   - generator: The source of the bus's jitter; by default the same numbers in every run.
     ///   - source: Makes the monitor's source from the network; by default returns the network itself.
     public init(

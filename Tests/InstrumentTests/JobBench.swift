@@ -40,7 +40,7 @@ struct JobBench: Sendable {
         logger.logLevel = .trace
         var configuration = RetryBus.Configuration()
         (configuration.logger, configuration.metrics) = (logger, metrics)
-        configuration.releasePolicy = .gated(jitter: false)
+        configuration.releasePolicy = .exact
         configure(&configuration)
         try await TestWorld(busConfiguration: configuration).run { world in
             if !online { try world.network.pull("eth0") }

@@ -150,7 +150,7 @@ import Testing
     /// The gate's delays after network failures are exact to the millisecond.
     @Test func gatesWithoutJitterAreExact() async throws {
         var configuration = RetryBus.Configuration()
-        configuration.releasePolicy = .gated(backoff: .seconds(1.1), jitter: false)
+        configuration.releasePolicy = .tuned(backoff: .seconds(1.1), jitter: false)
         try await TestWorld(busConfiguration: configuration).run { world in
             let starts = Recorder<Duration>()
             let policy = Self.policy.classify { _ in .network }

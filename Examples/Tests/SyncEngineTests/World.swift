@@ -41,7 +41,7 @@ struct Program {
 /// Runs a test in a world with a program and a server.
 func inWorld(_ body: @Sendable (TestWorld, FakeServer, Program) async throws -> Void) async throws {
     var configuration = RetryBus.Configuration()
-    configuration.releasePolicy = .gated(jitter: false)
+    configuration.releasePolicy = .exact
     try await TestWorld(busConfiguration: configuration).run { world in
         let server = FakeServer(world.clock)
         try await body(world, server, Program(world, server))

@@ -7,11 +7,6 @@ public struct ReleasePolicy: Hashable, Sendable {
 
     /// One job tries first; after its success the others follow in growing numbers.
     ///
-    /// ``gated(maxInFlight:interactiveBypass:rate:burst:spread:backoff:maximumBackoff:jitter:)`` with its defaults.
-    public static let gated = gated()
-
-    /// One job tries first; after its success the others follow in growing numbers.
-    ///
     /// After each reconnect the first job, the canary, is the most urgent and oldest one. If it fails, another job tries after a
     /// shared delay, so a network that is up but carries no traffic yet costs a few attempts in all. After a success two attempts
     /// run at a time, then four, and so on. The limit ends when no job waits. An attempt that has run for 5 s makes room for others
@@ -28,6 +23,24 @@ public struct ReleasePolicy: Hashable, Sendable {
     /// A path that was lost and found more than five times within 30 s has to last for 3 s before jobs other than interactive ones
     /// try it. The monitor counts, so this also applies to the first job of a new bus.
     ///
+    /// While jobs wait, at most 16 attempts run at a time, and two interactive ones besides. The delay after the first network
+    /// failure is up to 0.5 s, doubled after each further one, at most 5 s, of which up to half is taken off at random.
+    public static let gated = tuned()
+
+    /// Like ``gated``, with other limits.
+    ///
+    /// - Parameters:
+    ///   - maxInFlight: The most attempts that run at a time while others wait; at least 1.
+    ///   - spread: The longest delay of bulk jobs, as in ``spread(over:)``.
+    public static func gated(maxInFlight: Int, spread: Duration = .zero) -> ReleasePolicy {
+        tuned(maxInFlight: maxInFlight, spread: spread)
+    }
+
+    /// Like ``gated``, for tests that expect exact times: the delays after failures are not shortened at random.
+    public static let exact = tuned(jitter: false)
+
+    /// Like ``gated``, with each limit.
+    ///
     /// - Parameters:
     ///   - maxInFlight: The most attempts that run at a time while others wait; at least 1.
     ///   - interactiveBypass: The number of interactive jobs that may run besides; at least 0.
@@ -38,9 +51,8 @@ public struct ReleasePolicy: Hashable, Sendable {
     ///     once.
     ///   - backoff: The delay after the first failure, doubled after each further one. Jitter takes off up to half.
     ///   - maximumBackoff: The longest delay.
-    ///   - jitter: `false` for tests that expect exact times: the delays after failures are not shortened at random. `spread` is
-    ///     random in either case.
-    public static func gated(
+    ///   - jitter: `false` for exact delays after failures; `spread` is random in either case.
+    package static func tuned(
         maxInFlight: Int = 16, interactiveBypass: Int = 2, rate: Double? = nil, burst: Int = 1, spread: Duration = .zero,
         backoff: Duration = .milliseconds(500), maximumBackoff: Duration = .seconds(5), jitter: Bool = true
     ) -> ReleasePolicy {
@@ -71,7 +83,7 @@ public struct ReleasePolicy: Hashable, Sendable {
     ///
     /// For a fleet of machines that lose the same server at the same time. Set `window` to the time that the server needs for all
     /// of them.
-    public static func spread(over window: Duration) -> ReleasePolicy { gated(spread: window) }
+    public static func spread(over window: Duration) -> ReleasePolicy { tuned(spread: window) }
 }
 
 /// The rules of a release policy, as gates use them.

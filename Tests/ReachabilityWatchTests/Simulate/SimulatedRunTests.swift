@@ -15,7 +15,7 @@ import Testing
 
     private func scenario(_ text: String) throws -> Scenario {
         var scenario = try ScenarioParser.parse(Array(text.utf8))
-        scenario.release = .gated(backoff: .seconds(1), jitter: false)
+        scenario.release = .tuned(backoff: .seconds(1), jitter: false)
         return scenario
     }
 

@@ -52,7 +52,7 @@ extension TestWorld {
 
     /// Runs a body in a world whose gates use no chance.
     static func gated(
-        online: Bool = true, maxConcurrent: Int? = nil, release: ReleasePolicy = .gated(jitter: false),
+        online: Bool = true, maxConcurrent: Int? = nil, release: ReleasePolicy = .exact,
         _ body: @escaping @Sendable (TestWorld) async throws -> Void
     ) async throws {
         var configuration = RetryBus.Configuration()

@@ -33,7 +33,7 @@ import Testing
 
     /// Runs a worker with bulk jobs that wait for a minute after a reconnect, which a claim cannot know.
     private func withSpreadJobs(_ body: @escaping @Sendable (TestWorld, Worker) async throws -> Void) async throws {
-        try await TestWorld.gated(release: .gated(spread: .seconds(3600), jitter: false)) { world in
+        try await TestWorld.gated(release: .tuned(spread: .seconds(3600), jitter: false)) { world in
             let worker = Worker(world)
             try world.network.pull("eth0")
             try await worker.queue.push([Work](repeating: Work(isBulk: true), count: 40))

@@ -183,7 +183,7 @@ struct CoreFailureTests {
 
     @Test(
         arguments: [RetryPolicy.Connectivity.wait(upTo: nil), .accelerate, .ignore],
-        [ReleasePolicy.immediate, .unjittered, .gated(backoff: .milliseconds(1))])
+        [ReleasePolicy.immediate, .unjittered, .tuned(backoff: .milliseconds(1))])
     func unchargedFailureDelaysHalfASecond(_ connectivity: RetryPolicy.Connectivity, _ release: ReleasePolicy) {
         var bench = CoreBench(release)
         let policy = RetryPolicy(.immediate).giveUpAfter(maxAttempts: nil).connectivity(connectivity)

@@ -50,14 +50,14 @@ struct CoreGateTests {
     }
 
     @Test func canaryIsTheMostUrgentAndOldestJob() {
-        var bench = CoreBench(online: false, .gated(interactiveBypass: 0))
+        var bench = CoreBench(online: false, .tuned(interactiveBypass: 0))
         let jobs = [JobPriority.bulk, .normal, .interactive, .interactive].map { bench.submit(priority: $0) }
         bench.up()
         #expect(running(bench, jobs) == [2])
     }
 
     @Test(arguments: [(0, 1), (1, 2), (2, 3), (9, 5)]) func interactiveJobsBypassTheGateUpToALimit(bypass: Int, expected: Int) {
-        var bench = CoreBench(online: false, .gated(interactiveBypass: bypass))
+        var bench = CoreBench(online: false, .tuned(interactiveBypass: bypass))
         let waiting = bench.submit()
         let jobs = (0..<5).map { _ in bench.submit(priority: .interactive) }
         bench.up()
@@ -81,7 +81,7 @@ struct CoreGateTests {
     @Test func gateDelayIsJitteredByHalf() {
         var delays: [Double] = []
         for seed in 1...200 as ClosedRange<UInt64> {
-            var core = RetryBusCore(release: .gated(backoff: .seconds(4)), seed: seed)
+            var core = RetryBusCore(release: .tuned(backoff: .seconds(4)), seed: seed)
             let scope = core.addCondition(Level(isSatisfied: true, epoch: 1), isReachability: true, unknownUntil: .start)
             _ = core.update(scope, Level(isSatisfied: true, epoch: 2), at: .start)
             let (key, _, _) = core.submit(RetryPolicy.plain.rules, scope: scope, at: .start)
@@ -254,7 +254,7 @@ struct CoreGateTests {
     }
 
     @Test func attemptsOfEarlierEpochsCountForTheWindow() {
-        var bench = CoreBench(online: true, .gated(maxInFlight: 3, interactiveBypass: 0))
+        var bench = CoreBench(online: true, .tuned(maxInFlight: 3, interactiveBypass: 0))
         let old = (0..<3).map { _ in bench.submit() }
         bench.edge()
         let jobs = (0..<5).map { _ in bench.submit() }

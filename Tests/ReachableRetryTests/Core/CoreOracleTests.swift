@@ -18,12 +18,12 @@ import Testing
         .init(name: "immediate, six at a time", release: .immediate, maxConcurrent: 6),
         .init(
             name: "gated, narrow, slow and spread",
-            release: .gated(maxInFlight: 3, interactiveBypass: 1, rate: 2, spread: .seconds(10))),
+            release: .tuned(maxInFlight: 3, interactiveBypass: 1, rate: 2, spread: .seconds(10))),
         .init(name: "paced", release: .paced(perSecond: 5, burst: 2)),
         .init(name: "paced, two at a time", release: .paced(perSecond: 5, burst: 2), maxConcurrent: 2),
         .init(name: "spread", release: .spread(over: .seconds(10))),
         .init(name: "gated, one of ten machines", release: .gated, fleetSize: 10),
-        .init(name: "gated, one of two thousand", release: .gated(maxInFlight: 6, interactiveBypass: 1), fleetSize: 2000),
+        .init(name: "gated, one of two thousand", release: .tuned(maxInFlight: 6, interactiveBypass: 1), fleetSize: 2000),
     ]
 
     @Test(arguments: settings) func coreAgreesWithTheOracle(setting: OracleRun.Setting) {

@@ -89,7 +89,7 @@ struct CoreReleaseTests {
 
     @Test func hugeLimitsAreNoLimits() {
         var bench = CoreBench(
-            online: false, .gated(maxInFlight: .max, rate: .infinity, burst: .max, backoff: Duration(attoseconds: .max)))
+            online: false, .tuned(maxInFlight: .max, rate: .infinity, burst: .max, backoff: Duration(attoseconds: .max)))
         let jobs = (0..<50).map { _ in bench.submit() }
         bench.up()
         for job in jobs { bench.succeed(job) }
@@ -97,7 +97,7 @@ struct CoreReleaseTests {
     }
 
     @Test func gateRateAppliesWhileJobsWait() {
-        var bench = CoreBench(online: false, .gated(rate: 2))
+        var bench = CoreBench(online: false, .tuned(rate: 2))
         let jobs = (0..<4).map { _ in bench.submit() }
         bench.up()
         bench.succeed(jobs[0])
@@ -212,7 +212,7 @@ struct CoreReleaseTests {
     }
 
     @Test func interactiveJobsPrecedeBulkJobs() {
-        var bench = CoreBench(online: false, .gated(interactiveBypass: 0))
+        var bench = CoreBench(online: false, .tuned(interactiveBypass: 0))
         for _ in 0..<50 { _ = bench.submit(priority: .bulk) }
         let interactive = (0..<50).map { _ in bench.submit(priority: .interactive) }
         bench.up()

@@ -11,11 +11,11 @@ import Testing
 
     private static let releases: [ReleasePolicy] =
         durations.map { .spread(over: $0) }
-        + durations.map { .gated(spread: $0, backoff: $0, maximumBackoff: $0) }
-        + [0, -1, .min, .max].map { .gated(maxInFlight: $0, interactiveBypass: $0) }
+        + durations.map { .tuned(spread: $0, backoff: $0, maximumBackoff: $0) }
+        + [0, -1, .min, .max].map { .tuned(maxInFlight: $0, interactiveBypass: $0) }
         + [0, -1, .nan, .infinity, -.infinity, .greatestFiniteMagnitude, .leastNonzeroMagnitude].flatMap { rate in
             [.min, 0, 1, .max].flatMap { burst in
-                [ReleasePolicy.paced(perSecond: rate, burst: burst), .gated(rate: rate, burst: burst)]
+                [ReleasePolicy.paced(perSecond: rate, burst: burst), .tuned(rate: rate, burst: burst)]
             }
         } + [.immediate]
 

@@ -10,7 +10,7 @@ import Testing
     }
 
     @Test func `nothing is kept apart for a job that has not been started`() throws {
-        var core = RetryBusCore(release: .gated())
+        var core = RetryBusCore(release: .gated)
         let scope = core.addCondition(Level(isSatisfied: false), isReachability: true, unknownUntil: .never)
         let policy = RetryPolicy.default.connectivity(.wait(upTo: nil))
         let (key, _, _) = core.submit(policy.rules, scope: scope, at: .start)
@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test func `when a crowd is gone so is its memory`() {
-        var core = RetryBusCore(release: .gated())
+        var core = RetryBusCore(release: .gated)
         let scope = core.addCondition(Level(isSatisfied: false), isReachability: true, unknownUntil: .never)
         let rules = RetryPolicy.default.giveUpAfter(elapsed: .seconds(60)).rules
         let keys = (0..<1000).map { _ in core.submit(rules, scope: scope, at: .start).key }
