@@ -55,7 +55,7 @@ package struct FailureContext: Sendable {
     package func wouldCharge(_ report: FailureReport) -> Bool {
         guard isUncharged, attempt.interruption != .loss, !job.history.hasProgress(attempt) else { return false }
         if case .classified(let fault) = report.evidence, fault != .unknown { return false }
-        switch fault(report, isGone: false, at: .never) {
+        switch fault(report, at: .never) {
         case .network, .local: return false
         case .server, .overload, .request, .unknown: return true
         }
@@ -65,13 +65,13 @@ package struct FailureContext: Sendable {
     fileprivate var isUncharged: Bool { job.waitsForScope && isLive }
 
     /// Returns the fault of a failure, which depends on what happened to the path.
-    fileprivate func fault(_ report: FailureReport, isGone: Bool, at now: BusTime) -> AttemptFailure.Fault {
+    fileprivate func fault(_ report: FailureReport, at now: BusTime) -> AttemptFailure.Fault {
         switch report.evidence {
         case .classified(let fault) where report.evidence.isAnswer: return fault
         case _ where attempt.interruption == .loss: return .network
         case .classified(let fault) where fault != .unknown: return fault
         case .shortage: return .local
-        case _ where job.heedsScope && isLive && (isGone || epoch != attempt.scopeEpoch || !isSatisfied): return .network
+        case _ where job.heedsScope && isLive && (epoch != attempt.scopeEpoch || !isSatisfied): return .network
         case .classified(let fault): return fault
         // For example a family that this path lacks: no edge will bring it.
         case .unreachable: return isLive && job.history.unreachableEpoch == epoch ? .unknown : .network
@@ -109,7 +109,7 @@ extension RetryBusCore {
         noteEndOfAttempt(key.index, job, attempt)
         // The event may still be on its way.
         if isGone { noteLoss(of: job.scope, at: now) }
-        if judge(key.index, job, attempt, report, isGone: isGone, delays, id, at: now), let job = jobs[Int(key.index)] {
+        if judge(key.index, job, attempt, report, delays, id, at: now), let job = jobs[Int(key.index)] {
             if !job.history.handsBack {
                 advance(key.index, hasFailed: true, at: now)
             } else if !endIfOver(key.index, job, at: now) {
@@ -139,15 +139,15 @@ extension RetryBusCore {
 
     /// Charges and delays a failed job, or ends it; returns `true` if it goes on.
     private mutating func judge(
-        _ index: JobIndex, _ job: JobState, _ attempt: RunningState, _ report: FailureReport, isGone: Bool,
-        _ delays: FailureDelays, _ id: JobID?, at now: BusTime
+        _ index: JobIndex, _ job: JobState, _ attempt: RunningState, _ report: FailureReport, _ delays: FailureDelays,
+        _ id: JobID?, at now: BusTime
     ) -> Bool {
         if attempt.isCancelled {
             end(index, .cancelled, at: now)
             return false
         }
         guard let context = failureContext(of: job, attempt) else { return false }
-        let fault = context.fault(report, isGone: isGone, at: now)
+        let fault = context.fault(report, at: now)
         let isInterrupted = attempt.interruption == .loss
         let hasProgress = job.history.hasProgress(attempt) && !report.evidence.isAnswer
         let isCharged =

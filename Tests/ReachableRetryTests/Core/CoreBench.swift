@@ -193,6 +193,11 @@ struct CoreBench {
         note(core.fail(job, report, interruption: lives[job]?.interruption, isGone: isGone, delays: delays, at: time))
     }
 
+    /// Records that jobs of the internet's gate are stored elsewhere, or that no more are.
+    mutating func setStoredBacklog(_ isThere: Bool) {
+        note(core.setStoredBacklog(isThere, scope: 0, destination: nil, at: time))
+    }
+
     /// Adds a condition to the job.
     mutating func need(_ condition: ConditionIndex, _ job: JobKey) {
         note(core.setConditions([condition], of: job, at: time))

@@ -27,6 +27,20 @@ struct CoreGateTests {
         #expect(jobs.dropFirst().allSatisfy { bench.state($0) == .queued && bench.unmet($0).isEmpty })
     }
 
+    @Test func aStoredBacklogKeepsTheGatesSteps() {
+        var bench = CoreBench(.unjittered)
+        bench.setStoredBacklog(true)
+        let first = (0..<2).map { _ in bench.submit() }
+        #expect(running(bench, first) == [0], "one tries for those that are stored, too")
+        for job in first { bench.succeed(job) }
+        let second = (0..<3).map { _ in bench.submit() }
+        #expect(running(bench, second) == [0, 1], "no job was queued, but more are stored")
+        bench.setStoredBacklog(false)
+        for job in second { bench.succeed(job) }
+        let third = (0..<5).map { _ in bench.submit() }
+        #expect(running(bench, third) == [0, 1, 2, 3, 4])
+    }
+
     @Test func delayThatIsOverIsDue() {
         var bench = CoreBench(.unjittered)
         let job = bench.submit()

@@ -183,7 +183,7 @@ final class Scenario: Sendable {
 extension ReleasePolicy {
     /// The gate of the scenarios: 1, 2, 4, 5… seconds without jitter.
     static var unjittered: ReleasePolicy {
-        gated(backoff: .seconds(1), jitter: false)
+        tuned(backoff: .seconds(1), jitter: false)
     }
 }
 

@@ -51,7 +51,7 @@ import Testing
     }
 
     private static func gated(interactiveBypass: Int, rate: Double? = nil) -> ReleasePolicy {
-        var policy = ReleasePolicy.gated(
+        var policy = ReleasePolicy.tuned(
             maxInFlight: 2, interactiveBypass: interactiveBypass, rate: rate, backoff: .milliseconds(500),
             maximumBackoff: .seconds(1))
         policy.rules.isJittered = false
