@@ -112,8 +112,8 @@ let package = Package(
                 .product(name: "DequeModule", package: "swift-collections"),
             ],
             exclude: isCommandOnly ? ["Conformance", "Fleet"] : []),
-        // Traits of the package's own tests.
-        .target(name: "TestTraits", dependencies: ["ReachabilityTesting"], path: "Tests/TestTraits"),
+        // What the package's own tests share.
+        .target(name: "TestSupport", dependencies: ["Reachability", "ReachabilityTesting"], path: "Tests/TestSupport"),
         .target(name: "CProcess"),
         // The parts that both commands share.
         .target(
@@ -137,16 +137,18 @@ let package = Package(
             ] + service,
             resources: [.embedInCode("Serve/Page")]
         ),
-        .testTarget(name: "ReachabilityTestingTests", dependencies: ["Reachability", "ReachableRetry", "ReachabilityTesting"]),
         .testTarget(
-            name: "ReachabilityTests", dependencies: ["Reachability", "ReachabilityTesting", "TestTraits"],
+            name: "ReachabilityTestingTests",
+            dependencies: ["Reachability", "ReachableRetry", "ReachabilityTesting", "TestSupport"]),
+        .testTarget(
+            name: "ReachabilityTests", dependencies: ["Reachability", "ReachabilityTesting", "TestSupport"],
             exclude: ["Recording/Fixtures"]),
         .testTarget(
-            name: "ReachableRetryTests", dependencies: ["ReachableRetry", "ReachabilityTesting", "TestTraits", "StateExploration"]),
+            name: "ReachableRetryTests", dependencies: ["ReachableRetry", "ReachabilityTesting", "TestSupport", "StateExploration"]),
         .testTarget(
             name: "ReachableJobsTests",
             dependencies: [
-                "Reachability", "ReachableRetry", "ReachableHTTP", "ReachableJobs", "ReachabilityTesting", "TestTraits",
+                "Reachability", "ReachableRetry", "ReachableHTTP", "ReachableJobs", "ReachabilityTesting", "TestSupport",
                 "StateExploration", "jobs-probe", sqlite,
                 .byName(name: "PostgreSQLSchema", condition: .when(traits: ["PostgreSQL"])),
                 .byName(name: "CRecordingVFS", condition: .when(traits: ["SQLite"])),
@@ -155,7 +157,7 @@ let package = Package(
         .testTarget(
             name: "ReachableFleetTests",
             dependencies: [
-                "Reachability", "ReachableFleet", "ReachableRetry", "ReachabilityTesting", "TestTraits", "StateExploration",
+                "Reachability", "ReachableFleet", "ReachableRetry", "ReachabilityTesting", "TestSupport", "StateExploration",
                 "fleet-probe",
             ]),
         // A member of a fleet that tests kill.
@@ -167,19 +169,20 @@ let package = Package(
         .target(
             name: "CRecordingVFS", path: "Tests/CRecordingVFS",
             cSettings: [.define("RECORDS_SQLITE", .when(traits: ["SQLite"]))]),
-        .target(name: "StateExploration", path: "Tests/StateExploration"),
+        .target(name: "StateExploration", dependencies: ["TestSupport"], path: "Tests/StateExploration"),
         // A worker that tests kill.
         .executableTarget(
             name: "jobs-probe", dependencies: ["Reachability", "ReachabilityTesting", "ReachableJobs", "ReachableRetry"],
             path: "Tests/JobsProbe"),
         .testTarget(
             name: "ReachableHTTPTests",
-            dependencies: ["ReachableHTTP", "ReachableJobs", "ReachabilityTesting", "MisbehavingServer", "http-probe"]
-                + asyncHTTPClient),
+            dependencies: [
+                "ReachableHTTP", "ReachableJobs", "ReachabilityTesting", "TestSupport", "MisbehavingServer", "http-probe",
+            ] + asyncHTTPClient),
         .testTarget(
             name: "InstrumentTests",
             dependencies: [
-                "Reachability", "ReachableRetry", "ReachableJobs", "ReachabilityTesting", logging, metrics, tracing,
+                "Reachability", "ReachableRetry", "ReachableJobs", "ReachabilityTesting", "TestSupport", logging, metrics, tracing,
                 serviceLifecycle, .product(name: "InMemoryLogging", package: "swift-log"),
                 .product(name: "MetricsTestKit", package: "swift-metrics"),
                 .product(
@@ -189,12 +192,12 @@ let package = Package(
                     condition: .when(traits: ["ServiceLifecycle"])),
             ]
         ),
-        .testTarget(name: "CNetlinkTests", dependencies: ["CNetlink", "CSandbox"], exclude: ["Fixtures"]),
+        .testTarget(name: "CNetlinkTests", dependencies: ["CNetlink", "CSandbox", "TestSupport"], exclude: ["Fixtures"]),
         .testTarget(
             name: "NamespaceTests",
             dependencies: [
-                "Reachability", "ReachabilityTesting", "reachability-watch", "CommandKit", "CSandbox", "MisbehavingServer",
-                "http-probe",
+                "Reachability", "ReachabilityTesting", "TestSupport", "reachability-watch", "CommandKit", "CSandbox",
+                "MisbehavingServer", "http-probe",
             ]
         ),
         .target(name: "CSandbox", path: "Tests/CSandbox"),
@@ -207,7 +210,7 @@ let package = Package(
         .testTarget(
             name: "ReachabilityWatchTests",
             dependencies: [
-                "reachability-watch", "CommandKit", "ReachabilityTesting", "TestTraits", "ReachableRetry",
+                "reachability-watch", "CommandKit", "ReachabilityTesting", "TestSupport", "ReachableRetry",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
@@ -215,7 +218,7 @@ let package = Package(
             name: "ReachabilityServiceTests",
             dependencies: [
                 "Reachability", "reachability-service", "reachability-watch", "CommandKit", "ReachableFleet", "ReachableJobs",
-                "ReachableRetry", "ReachabilityTesting", "TestTraits", "CSandbox",
+                "ReachableRetry", "ReachabilityTesting", "TestSupport", "CSandbox",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"), sqlite,
             ],
             exclude: ["Report/Fixtures"]

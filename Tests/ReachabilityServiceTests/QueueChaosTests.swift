@@ -1,7 +1,7 @@
 #if SQLite
 import Foundation
 import ReachabilityTesting
-import TestTraits
+import TestSupport
 import Testing
 
 /// Workers that are killed at random on a network whose cable is pulled.

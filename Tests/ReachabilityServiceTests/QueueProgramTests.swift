@@ -1,6 +1,6 @@
 #if SQLite
 import Foundation
-import TestTraits
+import TestSupport
 import Testing
 
 /// The built commands on a store of their own, as a person uses them.

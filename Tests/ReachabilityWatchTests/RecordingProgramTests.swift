@@ -1,5 +1,5 @@
 import Glibc
-import TestTraits
+import TestSupport
 import Testing
 
 @testable import CommandKit

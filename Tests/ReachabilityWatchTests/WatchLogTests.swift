@@ -1,7 +1,7 @@
 import Glibc
 import Reachability
 import ReachabilityTesting
-import TestTraits
+import TestSupport
 import Testing
 
 @testable import CommandKit

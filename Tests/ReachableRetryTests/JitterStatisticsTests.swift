@@ -1,6 +1,6 @@
 import ReachabilityTesting
 import ReachableRetry
-import TestTraits
+import TestSupport
 import Testing
 
 /// Jittered delays: 20 000 draws each.

@@ -2,7 +2,7 @@
 import Foundation
 import Reachability
 import ReachabilityTesting
-import TestTraits
+import TestSupport
 import Testing
 
 @testable import reachability_service

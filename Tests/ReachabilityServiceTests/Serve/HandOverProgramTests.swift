@@ -1,7 +1,7 @@
 #if Service
 import CSandbox
 import Foundation
-import TestTraits
+import TestSupport
 import Testing
 
 /// The built command with the event socket of a service manager.

@@ -3,7 +3,7 @@ import CommandKit
 import Foundation
 import Reachability
 import ReachabilityTesting
-import TestTraits
+import TestSupport
 import Testing
 
 /// Real datagrams.

@@ -4,7 +4,7 @@ import Foundation
 import Reachability
 import ReachabilityTesting
 import ReachableJobs
-import TestTraits
+import TestSupport
 import Testing
 
 @testable import reachability_service

@@ -1,6 +1,6 @@
 #if Service
 import Foundation
-import TestTraits
+import TestSupport
 import Testing
 
 /// The built command in a network namespace, with a real cable.

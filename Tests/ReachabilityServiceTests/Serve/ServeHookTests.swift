@@ -1,6 +1,6 @@
 #if Service
 import Foundation
-import TestTraits
+import TestSupport
 import Testing
 
 /// `serve --hooks` as a person runs it, with a real cable.

@@ -1,6 +1,6 @@
 #if Service
 import Foundation
-import TestTraits
+import TestSupport
 import Testing
 
 @testable import reachability_service

@@ -1,6 +1,6 @@
 import Glibc
 import ReachabilityTesting
-import TestTraits
+import TestSupport
 import Testing
 
 @testable import CommandKit

@@ -1,7 +1,7 @@
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
-import TestTraits
+import TestSupport
 import Testing
 
 @testable import CommandKit

@@ -1,6 +1,6 @@
 import Reachability
 import ReachableRetry
-import TestTraits
+import TestSupport
 import Testing
 
 @testable import CommandKit

@@ -1,6 +1,6 @@
 #if MQTT
 import Foundation
-import TestTraits
+import TestSupport
 import Testing
 
 @testable import ReachableFleet

@@ -1,6 +1,6 @@
 #if MQTT
 import Glibc
-import TestTraits
+import TestSupport
 import Testing
 
 @testable import ReachableFleet

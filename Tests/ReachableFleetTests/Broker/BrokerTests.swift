@@ -1,7 +1,7 @@
 #if MQTT
 import Foundation
 import ReachabilityTesting
-import TestTraits
+import TestSupport
 import Testing
 
 @testable import ReachableFleet

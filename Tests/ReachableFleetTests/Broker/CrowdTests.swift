@@ -1,6 +1,6 @@
 #if MQTT
 import Foundation
-import TestTraits
+import TestSupport
 import Testing
 
 /// The figures that tests at real brokers print.

@@ -2,7 +2,7 @@ import Reachability
 import ReachabilityTesting
 import ReachableRetry
 import Synchronization
-import TestTraits
+import TestSupport
 import Testing
 
 @testable import ReachableFleet

@@ -1,6 +1,6 @@
 import Glibc
 import ReachableRetry
-import TestTraits
+import TestSupport
 import Testing
 
 @testable import ReachableJobs

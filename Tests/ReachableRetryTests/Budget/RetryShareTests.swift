@@ -1,6 +1,6 @@
 import Reachability
 import ReachabilityTesting
-import TestTraits
+import TestSupport
 import Testing
 
 @testable import ReachableRetry

@@ -2,7 +2,7 @@ import Glibc
 import Reachability
 import ReachabilityTesting
 import Synchronization
-import TestTraits
+import TestSupport
 import Testing
 
 @testable import ReachableRetry

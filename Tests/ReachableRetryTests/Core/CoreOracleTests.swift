@@ -1,5 +1,5 @@
 import ReachableRetry
-import TestTraits
+import TestSupport
 import Testing
 
 /// Compares the core with a naive oracle on random scripts.

@@ -1,5 +1,5 @@
 import ReachabilityTesting
-import TestTraits
+import TestSupport
 import Testing
 
 @testable import ReachableRetry

@@ -1,6 +1,6 @@
 import Glibc
 import StateExploration
-import TestTraits
+import TestSupport
 import Testing
 
 @testable import ReachableRetry
