@@ -1,57 +1,25 @@
 import CNetlink
 import Glibc
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(10))) struct NamesTests {
-    /// Folders like /etc/iproute2, removed with the object.
-    private final class Folders {
-        let root: String
-
-        init() throws {
-            var template = Array("/tmp/cnetlink-names-XXXXXX".utf8CString)
-            root = String(cString: try #require(mkdtemp(&template)))
-        }
-
-        deinit { remove(root) }
-
-        func write(_ path: String, _ bytes: some Collection<UInt8>) throws {
-            var folder = root
-            for part in path.split(separator: "/").dropLast() {
-                folder += "/\(part)"
-                mkdir(folder, 0o700)
-            }
-            let file = try #require(fopen("\(root)/\(path)", "wb"))
-            defer { fclose(file) }
-            #expect(fwrite(Array(bytes), 1, bytes.count, file) == bytes.count)
-        }
-
-        func collect(_ names: [String] = ["etc"], capacity: Int = 1 << 18) -> [UInt8] {
-            let folders = names.map { strdup("\(root)/\($0)") }
-            defer { for folder in folders { free(folder) } }
-            let pointers = folders.compactMap { UnsafePointer($0) }
-            var bytes = [CChar](repeating: 0x7E, count: capacity + 1)
-            let length = cnl_collect_names(pointers, pointers.count, "rt_tables", &bytes, capacity)
-            #expect(length <= capacity && bytes[capacity] == 0x7E)
-            return bytes.prefix(length).map(UInt8.init(bitPattern:))
-        }
-
-        private func remove(_ path: String) {
-            if let folder = opendir(path) {
-                while let entry = readdir(folder) {
-                    let name = withUnsafePointer(to: entry.pointee.d_name) {
-                        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-                    }
-                    if name != "." && name != ".." { remove("\(path)/\(name)") }
-                }
-                closedir(folder)
-            }
-            Glibc.remove(path)
-        }
+/// Folders like /etc/iproute2.
+extension TemporaryFolder {
+    fileprivate func collect(_ names: [String] = ["etc"], capacity: Int = 1 << 18) -> [UInt8] {
+        let folders = names.map { strdup("\(path)/\($0)") }
+        defer { for folder in folders { free(folder) } }
+        let pointers = folders.compactMap { UnsafePointer($0) }
+        var bytes = [CChar](repeating: 0x7E, count: capacity + 1)
+        let length = cnl_collect_names(pointers, pointers.count, "rt_tables", &bytes, capacity)
+        #expect(length <= capacity && bytes[capacity] == 0x7E)
+        return bytes.prefix(length).map(UInt8.init(bitPattern:))
     }
+}
 
+@Suite(.timeLimit(.minutes(10))) struct NamesTests {
     private func bytes(_ file: some Collection<UInt8>) throws -> [UInt8] {
-        let folders = try Folders()
-        try folders.write("etc/rt_tables", file)
+        let folders = try TemporaryFolder()
+        try folders.write(file, to: "etc/rt_tables")
         return folders.collect()
     }
 
@@ -77,33 +45,33 @@ import Testing
     }
 
     @Test func foldersAreReadInOrder() throws {
-        let folders = try Folders()
-        try folders.write("etc/rt_tables", "1 file\n".utf8)
-        try folders.write("etc/rt_tables.d/b.conf", "2 b\n".utf8)
-        try folders.write("etc/rt_tables.d/a.conf", "3 a\n".utf8)
-        try folders.write("etc/rt_tables.d/README", "4 readme\n".utf8)
-        try folders.write("etc/rt_tables.d/.hidden.conf", "5 hidden\n".utf8)
-        try folders.write("usr/rt_tables", "6 usr\n".utf8)
+        let folders = try TemporaryFolder()
+        try folders.write("1 file\n", to: "etc/rt_tables")
+        try folders.write("2 b\n", to: "etc/rt_tables.d/b.conf")
+        try folders.write("3 a\n", to: "etc/rt_tables.d/a.conf")
+        try folders.write("4 readme\n", to: "etc/rt_tables.d/README")
+        try folders.write("5 hidden\n", to: "etc/rt_tables.d/.hidden.conf")
+        try folders.write("6 usr\n", to: "usr/rt_tables")
         #expect(String(decoding: folders.collect(["etc", "none", "usr"]), as: UTF8.self) == "3 a\n2 b\n1 file\n6 usr\n")
     }
 
     @Test func hugeFilesAreTruncated() throws {
-        let folders = try Folders()
+        let folders = try TemporaryFolder()
         // The limit is inside a name.
         let line = "12345678 \(String(repeating: "n", count: 40))\n"
-        try folders.write("etc/rt_tables", String(repeating: line, count: 100_000).utf8)
+        try folders.write(String(repeating: line, count: 100_000), to: "etc/rt_tables")
         #expect(String(decoding: folders.collect(), as: UTF8.self) == String(repeating: line, count: 65_536 / 50))
         #expect(String(decoding: folders.collect(capacity: 60), as: UTF8.self) == line)
         #expect(folders.collect(capacity: 0).isEmpty)
     }
 
     @Test func onlyRegularFilesAreRead() throws {
-        let folders = try Folders()
-        try folders.write("etc/other", [])
-        #expect(mkfifo("\(folders.root)/etc/rt_tables", 0o600) == 0, "opening it must not wait for a writer")
+        let folders = try TemporaryFolder()
+        try folders.write([], to: "etc/other")
+        #expect(mkfifo("\(folders.path)/etc/rt_tables", 0o600) == 0, "opening it must not wait for a writer")
         #expect(folders.collect().isEmpty)
-        try folders.write("usr/rt_tables/inner", [])
-        #expect(symlink("/dev/zero", "\(folders.root)/usr/rt_tables.d") == 0)
+        try folders.write([], to: "usr/rt_tables/inner")
+        #expect(symlink("/dev/zero", "\(folders.path)/usr/rt_tables.d") == 0)
         #expect(folders.collect(["usr"]).isEmpty)
     }
 

@@ -1,5 +1,6 @@
 import CNetlink
 import Glibc
+import TestSupport
 import Testing
 
 /// `true` if this process may create network namespaces.
@@ -27,13 +28,7 @@ private final class Namespace {
     private static func ip(_ arguments: String...) throws { try run(["ip"] + arguments) }
 
     private static func run(_ arguments: [String]) throws {
-        var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
-        defer { for word in words { free(word) } }
-        var child: pid_t = 0
-        let error = posix_spawnp(&child, "ip", nil, nil, &words, environ)
-        guard error == 0 else { throw Failure(errno: error, operation: "posix_spawnp ip") }
-        var status: Int32 = 0
-        while waitpid(child, &status, 0) < 0, errno == EINTR {}
+        let status = awaitEnd(of: try spawn(arguments))
         guard status == 0 else { throw Failure(errno: status, operation: arguments.joined(separator: " ")) }
     }
 }

@@ -7,6 +7,7 @@ import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
 import Synchronization
+import TestSupport
 
 /// A durable queue in a world with virtual time, with instruments that remember.
 struct JobBench: Sendable {
@@ -85,7 +86,7 @@ struct JobBench: Sendable {
 final class FlakyStore: JobStore {
     let store: MemoryStore
     private let failure = Mutex<JobStoreError?>(nil)
-    private let readings = Mutex(0)
+    private let readings = Counter()
     private let isSilent = Mutex(false)
 
     init(_ store: MemoryStore) { self.store = store }
@@ -95,7 +96,7 @@ final class FlakyStore: JobStore {
     /// Gives no more hints.
     func silence() { isSilent.withLock { $0 = true } }
 
-    var countReadings: Int { readings.withLock { $0 } }
+    var countReadings: Int { readings.value }
 
     private func check() throws(JobStoreError) { if let error = failure.withLock({ $0 }) { throw error } }
 
@@ -159,7 +160,7 @@ final class FlakyStore: JobStore {
     func workers(of queue: String?) async throws(JobStoreError) -> [RegisteredWorker] { try await store.workers(of: queue) }
 
     func count(queue: String) async throws(JobStoreError) -> [JobCount] {
-        readings.withLock { $0 += 1 }
+        readings.add()
         return try await store.count(queue: queue)
     }
 

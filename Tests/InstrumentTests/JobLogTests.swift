@@ -121,7 +121,7 @@ import Testing
                 bench.store.fail(nil)
                 await bench.world.clock.advance(by: .seconds(60))
             }
-            let guide = try String(contentsOf: JobGuide.url, encoding: .utf8)
+            let guide = try JobGuide.text()
             let keys = Set(bench.entries.flatMap(\.metadata.keys))
             #expect(keys.count > 6)
             for key in keys { #expect(guide.contains("`\(key)`"), "\(key)") }

@@ -4,6 +4,7 @@ import MetricsTestKit
 import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
+import TestSupport
 import Testing
 
 /// The metrics of durable jobs.
@@ -129,7 +130,7 @@ import Testing
             #expect(
                 Set(names)
                     == Set(ends + ["jobs.pushed", "jobs.refused", "jobs.waiting{queue=mail}", "jobs.oldest.seconds{queue=mail}"]))
-            let guide = try String(contentsOf: JobGuide.url, encoding: .utf8)
+            let guide = try JobGuide.text()
             for name in ["jobs.finished", "jobs.pushed", "jobs.refused", "jobs.waiting", "jobs.oldest.seconds"] {
                 #expect(guide.contains("`\(name)`"), "\(name)")
             }
@@ -139,6 +140,5 @@ import Testing
 
 /// The guide of the instruments of durable jobs.
 enum JobGuide {
-    static let url = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().appendingPathComponent("Sources/ReachableJobs/ReachableJobs.docc/WatchingAQueue.md")
+    static func text() throws -> String { try Documents.text("Sources/ReachableJobs/ReachableJobs.docc/WatchingAQueue.md") }
 }

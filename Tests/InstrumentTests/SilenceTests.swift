@@ -1,11 +1,11 @@
 import CoreMetrics
-import Foundation
 import InMemoryLogging
 import Logging
 import MetricsTestKit
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct SilenceTests {
@@ -56,11 +56,8 @@ import Testing
             ]
         #expect(names == Set(expected))
         #expect(bench.metrics.timers.allSatisfy { $0.displayUnit == .seconds })
-        let guide = try String(contentsOf: Self.guide, encoding: .utf8)
+        let guide = try Documents.text("Sources/ReachableRetry/ReachableRetry.docc/Instruments.md")
         for (name, _) in all { #expect(guide.contains("`\(name)`"), "\(name)") }
         for label in all.flatMap(\.1) { #expect(guide.contains("`\(label.1)`"), "\(label)") }
     }
-
-    private static let guide = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().appendingPathComponent("Sources/ReachableRetry/ReachableRetry.docc/Instruments.md")
 }

@@ -1,4 +1,5 @@
 import ReachabilityTesting
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10)))
@@ -21,17 +22,17 @@ struct ManualClockTests {
         _ = schedule("early", at: 1)
         _ = schedule("beyond", at: 5)
         clock.advance(by: .seconds(4))
-        #expect(log.values == ["early at 1.0 seconds", "late at 3.0 seconds"])
+        #expect(log.value == ["early at 1.0 seconds", "late at 3.0 seconds"])
         #expect(clock.now == at(4))
         clock.advance(to: at(5))
-        #expect(log.values.last == "beyond at 5.0 seconds")
+        #expect(log.value.last == "beyond at 5.0 seconds")
     }
 
     @Test func equalDeadlinesRunInOrderOfRegistration() {
         let names = (0..<20).map { "timer \($0)" }
         for name in names { _ = schedule(name, at: 1) }
         clock.advance(by: .seconds(1))
-        #expect(log.values == names.map { "\($0) at 1.0 seconds" })
+        #expect(log.value == names.map { "\($0) at 1.0 seconds" })
     }
 
     @Test func nestedTimersRunWithinSameAdvance() {
@@ -41,7 +42,7 @@ struct ManualClockTests {
         }
         _ = schedule("third", at: 3)
         clock.advance(by: .seconds(3))
-        #expect(log.values == ["now at 1.0 seconds", "second at 2.0 seconds", "third at 3.0 seconds"])
+        #expect(log.value == ["now at 1.0 seconds", "second at 2.0 seconds", "third at 3.0 seconds"])
     }
 
     @Test func cancelledTimerDoesNotRun() {
@@ -50,7 +51,7 @@ struct ManualClockTests {
         #expect(clock.cancel(timer))
         #expect(!clock.cancel(timer))
         clock.advance(by: .seconds(1))
-        #expect(log.values == ["other at 1.0 seconds"])
+        #expect(log.value == ["other at 1.0 seconds"])
         #expect(!clock.cancel(other))
     }
 
@@ -58,7 +59,7 @@ struct ManualClockTests {
         _ = clock.schedule(at: at(1)) { [clock] in clock.advance(by: .seconds(5)) }
         _ = schedule("inner", at: 3)
         clock.advance(by: .seconds(2))
-        #expect(log.values == ["inner at 3.0 seconds"])
+        #expect(log.value == ["inner at 3.0 seconds"])
         #expect(clock.now == at(6))
     }
 
@@ -72,15 +73,15 @@ struct ManualClockTests {
     @Test func overdueTimerRunsWithAdvanceByZero() {
         clock.advance(to: at(5))
         _ = schedule("past", at: 1)
-        #expect(log.values.isEmpty)
+        #expect(log.value.isEmpty)
         clock.advance(by: .zero)
-        #expect(log.values == ["past at 5.0 seconds"])
+        #expect(log.value == ["past at 5.0 seconds"])
     }
 
     @Test func jumpRunsTimersLate() {
         _ = schedule("timer", at: 1)
         clock.jump(by: .seconds(60)) { note("first") }
-        #expect(log.values == ["first at 60.0 seconds", "timer at 60.0 seconds"])
+        #expect(log.value == ["first at 60.0 seconds", "timer at 60.0 seconds"])
     }
 
     @Test func endOfTimeDoesNotTrap() {

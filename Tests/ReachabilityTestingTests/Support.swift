@@ -1,35 +1,6 @@
-import Dispatch
 import Reachability
 import ReachabilityTesting
-import Synchronization
 import Testing
-
-/// Collects values from any thread.
-final class Recorder<Value: Sendable>: Sendable {
-    private let state = Mutex<[Value]>([])
-
-    var values: [Value] { state.withLock { $0 } }
-
-    func record(_ value: Value) { state.withLock { $0.append(value) } }
-}
-
-/// Runs `body` on a new thread and waits for its end.
-func onAnotherThread(_ body: @escaping @Sendable () -> Void) {
-    let end = DispatchSemaphore(value: 0)
-    detachThread {
-        body()
-        end.signal()
-    }
-    end.wait()
-}
-
-/// Runs `body` on a new thread.
-func detachThread(_ body: @escaping @Sendable () -> Void) {
-    let error = SystemThread.start(body)
-    #expect(error == 0)
-    // Nothing runs the body.
-    if error != 0 { body() }
-}
 
 extension SimulatedNetwork {
     /// Runs the network with `deliver` while `body` runs, and waits for the end of the run.

@@ -2,6 +2,7 @@ import Glibc
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
+import TestSupport
 import Testing
 
 /// Worlds settle after every change and every deadline.
@@ -49,7 +50,7 @@ import Testing
                 }
             }
             await world.clock.advance(by: .seconds(60))
-            #expect(starts.values == [.zero, .seconds(11), .seconds(22)] && world.clock.now.offset == .seconds(60))
+            #expect(starts.value == [.zero, .seconds(11), .seconds(22)] && world.clock.now.offset == .seconds(60))
             await #expect(throws: Refusal.self) { try await job.value }
         }
     }
@@ -69,7 +70,7 @@ import Testing
             for round in 0..<100 {
                 links[0].continuation.yield(round * 1000)
                 await world.settle()
-                #expect(ends.values.last == round * 1000 + 30)
+                #expect(ends.value.last == round * 1000 + 30)
             }
             for link in links { link.continuation.finish() }
         }
@@ -90,7 +91,7 @@ import Testing
             #expect(Set(world.bus.pending.map(\.state)) == [.waiting] && world.bus.pending.count == 2)
             try world.network.plug("eth0")
             await world.clock.advance(by: .seconds(1))
-            #expect(done.values.sorted() == ["shared", "submitted"] && world.bus.pending.isEmpty)
+            #expect(done.value.sorted() == ["shared", "submitted"] && world.bus.pending.isEmpty)
         }
     }
 
@@ -164,11 +165,11 @@ import Testing
             try world.network.pull("eth0")
             try world.network.plug("eth0")
             await world.settle()
-            let first = starts.values.count
+            let first = starts.value.count
             await world.clock.advance(by: .seconds(1.1))
             await world.clock.advance(by: .seconds(2.2))
-            let times = starts.values.dropFirst(first)
-            #expect(Array(times) == [.milliseconds(1100), .milliseconds(3300)], "\(starts.values)")
+            let times = starts.value.dropFirst(first)
+            #expect(Array(times) == [.milliseconds(1100), .milliseconds(3300)], "\(starts.value)")
         }
     }
 
@@ -183,7 +184,7 @@ import Testing
                     numbers.record(attempt.number)
                     throw Refusal()
                 }
-                return numbers.values.count
+                return numbers.value.count
             }
             #expect(await attempts() == 2)
             #expect(await attempts() == 1, "this second's retry is used up")

@@ -1,5 +1,7 @@
 import Reachability
+import ReachabilityTesting
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct ConditionTests {
@@ -77,19 +79,19 @@ import Testing
 
     @Test func observersMayChangeTheCondition() {
         let storage = ConditionStorage(.init())
-        let seen = Mutex<[Condition.State]>([])
+        let seen = Recorder<Condition.State>()
         let id = storage.observe {
-            seen.withLock { $0.append(storage.state) }
+            seen.record(storage.state)
             if storage.state.epoch < 3 {
                 storage.set(false)
                 storage.set(true)
             }
         }
         storage.set(true)
-        #expect(seen.withLock { $0.last } == .init(isSatisfied: true, epoch: 3))
+        #expect(seen.value.last == .init(isSatisfied: true, epoch: 3))
         storage.removeObserver(id)
         storage.set(false)
-        #expect(seen.withLock { $0.last?.epoch } == 3 && storage.listenerCount == 0)
+        #expect(seen.value.last?.epoch == 3 && storage.listenerCount == 0)
     }
 
     /// A listener that hears of a change from a stream finds the jobs of a bus awake.
@@ -110,15 +112,15 @@ import Testing
 
     @Test func concurrentChangesArePublishedInOrder() async {
         let source = ConditionSource("login", isSatisfied: false)
-        let epochs = Mutex<[UInt64]>([])
+        let epochs = Recorder<UInt64>()
         _ = source.condition.storage.observe {
             let epoch = source.condition.state.epoch
-            epochs.withLock { $0.append(epoch) }
+            epochs.record(epoch)
         }
         await withDiscardingTaskGroup { group in
             for _ in 0..<8 { group.addTask { for _ in 0..<500 { source.advanceEpoch() } } }
         }
-        let published = epochs.withLock(\.self)
+        let published = epochs.value
         #expect(published == published.sorted() && published.last == 4000)
     }
 

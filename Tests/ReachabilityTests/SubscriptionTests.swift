@@ -1,19 +1,14 @@
 import Reachability
-import Synchronization
+import ReachabilityTesting
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct SubscriptionTests {
     private let ends = Counter()
 
-    private final class Counter: Sendable {
-        let count = Atomic(0)
-    }
-
     private func stream(_ subscription: Subscription<Int>) -> AsyncStream<Int> {
-        subscription.stream { [ends] in ends.count.add(1, ordering: .relaxed) }
+        subscription.stream { [ends] in ends.add() }
     }
-
-    private var endCount: Int { ends.count.load(ordering: .relaxed) }
 
     @Test func unreadElementsStayInOrder() async {
         let subscription = Subscription<Int>(limit: 3)
@@ -23,7 +18,7 @@ import Testing
         var numbers: [Int] = []
         for await number in stream(subscription) { numbers.append(number) }
         #expect(numbers == [1, 2, 3])
-        #expect(endCount == 1)
+        #expect(ends.value == 1)
     }
 
     @Test(arguments: [(3, [8, 9, 10]), (1, [10]), (0, [10]), (-5, [10])])
@@ -45,7 +40,7 @@ import Testing
             await yielding.value
         }
         subscription.finish()
-        #expect(await published.next() == nil && endCount == 1)
+        #expect(await published.next() == nil && ends.value == 1)
         #expect(await published.next() == nil)
     }
 
@@ -83,7 +78,7 @@ import Testing
         #expect(await numbers.next() == 1)
         reading.cancel()
         await reading.value
-        #expect(endCount == 1)
+        #expect(ends.value == 1)
         subscription.yield(2)
         for await number in stream { Issue.record("\(number) came after the end") }
     }
@@ -96,15 +91,15 @@ import Testing
             for await number in stream { Issue.record("\(number) was not there") }
         }
         await reading.value
-        #expect(endCount == 1)
+        #expect(ends.value == 1)
     }
 
     @Test func releasedStreamEndsTheSubscription() async {
         let subscription = Subscription<Int>(limit: 1)
         do { _ = stream(subscription) }
-        #expect(endCount == 1, "an unread stream")
+        #expect(ends.value == 1, "an unread stream")
         subscription.yield(1)
         for await _ in stream(subscription) { break }
-        #expect(endCount == 2)
+        #expect(ends.value == 2)
     }
 }

@@ -1,6 +1,6 @@
 import ReachabilityTesting
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 /// Delays without jitter.
@@ -53,24 +53,24 @@ struct BackoffTests {
 
     @Test(arguments: [Jitter.none, .full, .equal, .proportional(0.5)])
     func customCurveIsCalledOncePerDelay(jitter: Jitter) {
-        let asked = Mutex<[Int]>([])
+        let asked = Recorder<Int>()
         let backoff = Backoff.custom(maximum: .seconds(2)) { n in
-            asked.withLock { $0.append(n) }
+            asked.record(n)
             return .seconds(n)
         }
         let delays = delays(backoff.jitter(jitter), 1...3)
-        #expect(asked.withLock(\.self) == [1, 2, 3])
+        #expect(asked.value == [1, 2, 3])
         #expect(jitter == .none ? delays == seconds([1, 2, 2]) : delays.allSatisfy { $0 <= .seconds(2) })
     }
 
     @Test func decorrelatedJitterUsesOnlyTheFirstCustomDelay() {
-        let asked = Mutex<[Int]>([])
+        let asked = Recorder<Int>()
         let backoff = Backoff.custom { n in
-            asked.withLock { $0.append(n) }
+            asked.record(n)
             return .seconds(n)
         }
         #expect(delays(backoff.jitter(.decorrelated), 1...3).allSatisfy { $0 >= .seconds(1) && $0 < .seconds(3) })
-        #expect(asked.withLock(\.self) == [1, 1, 1])
+        #expect(asked.value == [1, 1, 1])
     }
 
     @Test func aCustomCurveMayReturnAnything() {

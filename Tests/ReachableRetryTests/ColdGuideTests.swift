@@ -3,13 +3,15 @@ import Reachability
 import ReachabilityTesting
 import ReachableRetry
 import Synchronization
+import TestSupport
 import Testing
 
 /// The code of the article "Jobs that have not begun".
 @Suite(.timeLimit(.minutes(10))) struct ColdGuideTests {
     @Test func guideShowsTheCompiledFiles() throws {
-        let shown = try Documents.swiftBlocks("Sources/ReachableRetry/ReachableRetry.docc/JobsThatHaveNotBegun.md")
-        try Documents.expect(shown, toBeTheFilesOf: "Tests/ReachableRetryTests/ColdGuide")
+        try Documents.expect(
+            "Sources/ReachableRetry/ReachableRetry.docc/JobsThatHaveNotBegun.md",
+            toShowTheFilesOf: ["Tests/ReachableRetryTests/ColdGuide"])
     }
 
     @Test func theFeedWaitsForTheLogin() async throws {
@@ -60,9 +62,9 @@ import Testing
     @Test func onlyTheLatestQueryIsSearchedAfterAReconnect() async throws {
         try await Scenario(online: false).run { scenario in
             let (queries, type) = AsyncStream.makeStream(of: String.self)
-            let searched = Mutex<[String]>([])
+            let searched = Recorder<String>()
             let found = results(for: queries, on: scenario.bus) { query in
-                searched.withLock { $0.append(query) }
+                searched.record(query)
                 return [query + "!"]
             }
             var events = scenario.bus.events.makeAsyncIterator()
@@ -76,7 +78,7 @@ import Testing
             var results = found.makeAsyncIterator()
             #expect(await results.next() == ["sw!"])
             type.finish()
-            #expect(await results.next() == nil && searched.withLock { $0 } == ["sw"])
+            #expect(await results.next() == nil && searched.value == ["sw"])
         }
     }
 

@@ -3,13 +3,15 @@ import Reachability
 import ReachabilityTesting
 import ReachableRetry
 import Synchronization
+import TestSupport
 import Testing
 
 /// The code and the claims of the guide "Offline-first in ten minutes".
 @Suite(.timeLimit(.minutes(10))) struct GuideTests {
     @Test func guideShowsTheCompiledFiles() throws {
-        let shown = try Documents.swiftBlocks("Sources/ReachableRetry/ReachableRetry.docc/OfflineFirstInTenMinutes.md")
-        try Documents.expect(shown, toBeTheFilesOf: "Tests/ReachableRetryTests/Guide")
+        try Documents.expect(
+            "Sources/ReachableRetry/ReachableRetry.docc/OfflineFirstInTenMinutes.md",
+            toShowTheFilesOf: ["Tests/ReachableRetryTests/Guide"])
     }
 
     @Test func thePlainLoopEndsWithTheFirstFailure() async throws {
@@ -21,14 +23,14 @@ import Testing
     @Test func theSteadyLoopWaitsOutAPulledCable() async throws {
         try await Scenario().run { scenario in
             let events = scenario.bus.events
-            let stored = Mutex<[String]>([])
+            let stored = Recorder<String>()
             let isPulled = Mutex(false)
             let server = ScriptedServer { photo in
                 if photo.name == "b", isPulled.withLock({ isPulled in !exchange(&isPulled, with: true) }) {
                     try scenario.network.pull("eth0")
                     throw POSIXError(.ECONNRESET)
                 }
-                stored.withLock { $0.append(photo.name) }
+                stored.record(photo.name)
             }
             let uploading = Task {
                 try await upload([Photo(name: "a"), Photo(name: "b"), Photo(name: "c")], to: server, over: scenario.bus)
@@ -36,10 +38,10 @@ import Testing
             let failed = try #require(await events.first { $0.kind == .attemptFailed })
             #expect(failed.failure?.fault == .network && failed.failure?.isCharged == false)
             _ = await events.first { $0.kind == .waiting }
-            #expect(stored.withLock { $0 } == ["a"])
+            #expect(stored.value == ["a"])
             try scenario.network.plug("eth0")
             try await uploading.finished()
-            #expect(stored.withLock { $0 } == ["a", "b", "c"])
+            #expect(stored.value == ["a", "b", "c"])
             #expect(scenario.clock.now.offset == .zero, "nothing was waited for but the cable")
         }
     }
@@ -88,15 +90,15 @@ import Testing
 
     @Test func offlineJobGivesUpAtItsWaitLimit() async throws {
         try await Scenario(online: false).run { scenario in
-            let reports = Mutex<[String]>([])
-            let policy = RetryPolicy.hurried { report in reports.withLock { $0.append(report) } }
+            let reports = Recorder<String>()
+            let policy = RetryPolicy.hurried { report in reports.record(report) }
             let uploading = Task { try await scenario.bus.retry(policy, options: JobOptions(id: "a")) { _ in } }
             try await scenario.bus.parked("a")
             scenario.clock.advance(by: .seconds(599))
             #expect(try await scenario.bus.parked("a").attempts == 0)
             scenario.clock.advance(by: .seconds(1))
             await #expect(throws: RetryError.waitLimit) { try await uploading.finished() }
-            #expect(reports.withLock { $0 } == ["a gave up (waitLimit): 0 attempts, 600.0 seconds of waiting"])
+            #expect(reports.value == ["a gave up (waitLimit): 0 attempts, 600.0 seconds of waiting"])
         }
     }
 
@@ -116,16 +118,16 @@ import Testing
 
     @Test func jobsWithABudgetStopRetryingTogether() async throws {
         try await Scenario().run { scenario in
-            let reports = Mutex<[GiveUp]>([])
+            let reports = Recorder<GiveUp>()
             let policy = RetryPolicy.sparing(.throttling()).backoff(.immediate).onGiveUp { report in
-                reports.withLock { $0.append(report) }
+                reports.record(report)
             }
             for _ in 1...3 {
                 let uploading = Task { try await scenario.bus.retry(policy) { _ in throw Refusal(status: 503) } }
                 await #expect(throws: Refusal.self) { try await uploading.finished() }
             }
-            #expect(reports.withLock { $0.map(\.attempts) } == [5, 1, 1])
-            #expect(reports.withLock { $0.allSatisfy { $0.reason == .budget } })
+            #expect(reports.value.map(\.attempts) == [5, 1, 1])
+            #expect(reports.value.allSatisfy { $0.reason == .budget })
         }
     }
 

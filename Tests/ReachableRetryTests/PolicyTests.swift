@@ -1,6 +1,7 @@
 import Glibc
 import Reachability
-import Synchronization
+import ReachabilityTesting
+import TestSupport
 import Testing
 
 @testable import ReachableRetry
@@ -13,10 +14,6 @@ struct PolicyTests {
         case c
     }
 
-    private final class CallLog: Sendable {
-        let names = Mutex<[String]>([])
-    }
-
     private func report(_ policy: RetryPolicy, _ error: any Error = Fault.a) -> FailureReport {
         policy.rules.classification.report(error)
     }
@@ -26,8 +23,8 @@ struct PolicyTests {
     }
 
     @Test func predicatesAreCalledInOrder() {
-        let asked = CallLog()
-        @Sendable func note(_ name: String) { asked.names.withLock { $0.append(name) } }
+        let asked = Recorder<String>()
+        @Sendable func note(_ name: String) { asked.record(name) }
         let policy = RetryPolicy.default
             .errno { _ in
                 note("errno")
@@ -46,7 +43,7 @@ struct PolicyTests {
                 return false
             }
         #expect(report(policy) == .unclassified)
-        #expect(asked.names.withLock(\.self) == ["giveUpOnErrors", "retryOnErrors", "classify", "errno"])
+        #expect(asked.value == ["giveUpOnErrors", "retryOnErrors", "classify", "errno"])
     }
 
     @Test func firstClassificationCounts() {
@@ -105,15 +102,15 @@ struct PolicyTests {
     }
 
     @Test func handlersOfGivingUpAddUp() {
-        let calls = CallLog()
+        let calls = Recorder<String>()
         let policy = RetryPolicy.default
-            .onGiveUp { giveUp in calls.names.withLock { $0.append("first \(giveUp.charged)") } }
-            .onGiveUp { giveUp in calls.names.withLock { $0.append("second \(giveUp.charged)") } }
+            .onGiveUp { giveUp in calls.record("first \(giveUp.charged)") }
+            .onGiveUp { giveUp in calls.record("second \(giveUp.charged)") }
         let report = GiveUp(
             job: "sync", reason: .attempts, attempts: 3, charged: 2, networkFailures: 1, waited: .zero, elapsed: .seconds(1),
             lastError: nil)
         for handler in policy.rules.giveUpHandlers { handler(report) }
-        #expect(calls.names.withLock(\.self) == ["first 2", "second 2"])
+        #expect(calls.value == ["first 2", "second 2"])
     }
 
     /// Returns a policy's rules by name; functions are counted.

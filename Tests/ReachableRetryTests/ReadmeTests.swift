@@ -1,6 +1,7 @@
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct ReadmeTests {

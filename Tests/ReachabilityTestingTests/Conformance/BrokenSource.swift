@@ -2,6 +2,7 @@ import Glibc
 import Reachability
 import ReachabilityTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// A source that violates one requirement.
@@ -79,7 +80,7 @@ extension BrokenSource {
             var source = means.source
             source.pass { batch, deliver in
                 var batch = batch
-                batch.now = BootInstant(sinceBoot: .seconds(-count.next()))
+                batch.now = BootInstant(sinceBoot: .seconds(-count.add()))
                 return deliver(batch)
             }
             return source
@@ -158,7 +159,7 @@ extension BrokenSource {
             let count = Counter()
             var source = means.source
             source.askingRoutes = { queries in
-                queries.map { _ in .success(.refused(errno: Int32(count.next()))) }
+                queries.map { _ in .success(.refused(errno: Int32(count.add()))) }
             }
             return source
         },
@@ -339,12 +340,6 @@ extension BrokenSource {
             return source
         },
     ]
-}
-
-/// Counts from 1.
-final class Counter: Sendable {
-    private let count = Atomic(0)
-    func next() -> Int { count.add(1, ordering: .relaxed).newValue }
 }
 
 /// The longest of some durations.

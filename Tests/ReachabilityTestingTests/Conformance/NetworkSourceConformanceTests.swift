@@ -1,5 +1,6 @@
 import Reachability
 import ReachabilityTesting
+import TestSupport
 import Testing
 
 /// The sources of this package that need no kernel meet the requirements of `NetworkSource`.
@@ -30,7 +31,7 @@ struct SourceConformanceTests {
                 let count = Counter()
                 var source = WarpedSource(network)
                 source.pass { batch, deliver in
-                    if count.next() == number {
+                    if count.add() == number {
                         var other = batch
                         change(&other)
                         _ = deliver(other)
@@ -87,7 +88,7 @@ struct SourceConformanceTests {
         let conformance = NetworkSourceConformance { .simulated { NetworkRecorder($0) { collected.record($0) } } }
         let violations = try await conformance.violations(of: [.announcements])
         #expect(violations.isEmpty)
-        return collected.values.flatMap(\.self)
+        return collected.value.flatMap(\.self)
     }
 }
 
@@ -156,7 +157,7 @@ struct BrokenSourceTests {
         }
         let violations = try await conformance.violations(of: requirements)
         impatience.end()
-        for means in releases.values {
+        for means in releases.value {
             means.release.now()
             means.network.stop()
         }

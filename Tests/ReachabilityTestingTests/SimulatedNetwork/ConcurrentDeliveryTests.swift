@@ -1,6 +1,7 @@
 import Reachability
 import ReachabilityTesting
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10)))
@@ -30,7 +31,7 @@ struct ConcurrentDeliveryTests {
         } _: { network in
             network.announce(.netconf(interface: 1))
             #expect(
-                log.values == [
+                log.value == [
                     "begin tick", "end", "begin netconf if1", "end", "begin link eth0 up down", "end",
                     "begin netconf if2", "end",
                 ])
@@ -45,7 +46,7 @@ struct ConcurrentDeliveryTests {
             }
         } _: { network in
             try network.pull("eth0")
-            #expect(log.values == ["begin tick", "end", "begin link eth0 up down", "end", "begin tick", "end"])
+            #expect(log.value == ["begin tick", "end", "begin link eth0 up down", "end", "begin tick", "end"])
         }
     }
 
@@ -53,7 +54,7 @@ struct ConcurrentDeliveryTests {
         try await logging { _ in
         } _: { network in
             network.wake()
-            #expect(log.values == ["begin tick", "end", "begin tick", "end"])
+            #expect(log.value == ["begin tick", "end", "begin tick", "end"])
         }
     }
 
@@ -63,7 +64,7 @@ struct ConcurrentDeliveryTests {
             if !batch.events.isEmpty { onAnotherThread { network.wake() } }
         } _: { network in
             try network.pull("eth0")
-            #expect(log.values == ["begin tick", "end", "begin link eth0 up down", "end", "begin tick", "end"])
+            #expect(log.value == ["begin tick", "end", "begin link eth0 up down", "end", "begin tick", "end"])
         }
     }
 
@@ -72,12 +73,12 @@ struct ConcurrentDeliveryTests {
         let count = Recorder<Int>()
         try await network.running { [network] _ in
             count.record(0)
-            guard count.values.count == 2 else { return nil }
+            guard count.value.count == 2 else { return nil }
             network.clock.advance(by: .milliseconds(300))
             return .milliseconds(300)
         } _: { network in
             network.wake()
-            #expect(count.values.count == 3)
+            #expect(count.value.count == 3)
         }
     }
 
@@ -90,7 +91,7 @@ struct ConcurrentDeliveryTests {
             return nil
         } _: { network in
             try network.pull("eth0")
-            #expect(log.values == ["there false", "here true"])
+            #expect(log.value == ["there false", "here true"])
         }
     }
 
@@ -134,7 +135,7 @@ struct ConcurrentDeliveryTests {
                     }
                 }
             }
-            let changes = batches.values.flatMap(\.events).compactMap { event -> UInt32? in
+            let changes = batches.value.flatMap(\.events).compactMap { event -> UInt32? in
                 if case .link(let link) = event.payload { link.carrierChanges } else { nil }
             }
             #expect(changes.count > 1)
@@ -154,11 +155,11 @@ struct ConcurrentDeliveryTests {
                 group.addTask {
                     for turn in 0..<300 {
                         do { try network.addLink("loud\(turn)") } catch { Issue.record(error) }
-                        #expect(log.values.last == "link loud\(turn) up carrier up")
+                        #expect(log.value.last == "link loud\(turn) up carrier up")
                     }
                 }
             }
-            #expect(log.values.count == 300)
+            #expect(log.value.count == 300)
             #expect(network.kernel.interfaces.count == 602)
         }
     }

@@ -1,6 +1,7 @@
 import Reachability
 import ReachabilityTesting
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10)))
@@ -15,15 +16,15 @@ struct DeliveryTests {
         }
     }
 
-    private var counts: [Int] { batches.values.map(\.events.count) }
+    private var counts: [Int] { batches.value.map(\.events.count) }
 
     @Test func firstBatchIsEmptyAndImmediate() async throws {
         network.clock.advance(by: .seconds(7))
         try network.pull("eth0")
         try await network.running(deliver) { network in
             #expect(counts == [0])
-            #expect(batches.values.first?.now.sinceBoot == .seconds(7))
-            #expect(batches.values.first?.wallTime == SimulatedNetwork.startOfTime + .seconds(7))
+            #expect(batches.value.first?.now.sinceBoot == .seconds(7))
+            #expect(batches.value.first?.wallTime == SimulatedNetwork.startOfTime + .seconds(7))
             #expect(network.isRunning)
         }
         #expect(!network.isRunning)
@@ -36,7 +37,7 @@ struct DeliveryTests {
             network.clock.advance(by: .seconds(1))
             try network.plug("eth0")
             #expect(counts == [0, 1, 1])
-            #expect(batches.values.last?.now.sinceBoot == .seconds(1))
+            #expect(batches.value.last?.now.sinceBoot == .seconds(1))
         }
     }
 
@@ -56,7 +57,7 @@ struct DeliveryTests {
                 try kernel.setCarrier("eth0", true)
             }
             #expect(counts == [0, 3])
-            #expect(batches.values.last?.hasMore == true)
+            #expect(batches.value.last?.hasMore == true)
         }
     }
 
@@ -80,7 +81,7 @@ struct DeliveryTests {
                 try kernel.addLink("eth1")
                 try kernel.removeLink("eth0")
             }
-            #expect(batches.values.last?.events == [.overrun])
+            #expect(batches.value.last?.events == [.overrun])
             #expect(network.kernel.interfaces.map(\.name) == ["lo", "eth1"])
         }
     }
@@ -99,11 +100,11 @@ struct DeliveryTests {
             network.announceSpoofed(3)
             network.announceMalformed(4)
             network.announceReceiveBuffer(65_536)
-            #expect(batches.values[1].events == [.netconf(interface: nil), .nexthop(id: 1, isRemoval: true)])
-            #expect(batches.values[1].hasMore)
-            #expect(batches.values.map(\.spoofed) == [0, 0, 3, 0, 0])
-            #expect(batches.values.map(\.malformed) == [0, 0, 0, 4, 0])
-            #expect(batches.values.map(\.receiveBuffer) == [nil, nil, nil, nil, 65_536])
+            #expect(batches.value[1].events == [.netconf(interface: nil), .nexthop(id: 1, isRemoval: true)])
+            #expect(batches.value[1].hasMore)
+            #expect(batches.value.map(\.spoofed) == [0, 0, 3, 0, 0])
+            #expect(batches.value.map(\.malformed) == [0, 0, 0, 4, 0])
+            #expect(batches.value.map(\.receiveBuffer) == [nil, nil, nil, nil, 65_536])
         }
     }
 
@@ -179,7 +180,7 @@ struct NetworkCommandTests {
             try network.setSysctl("net.ipv4.nexthop_compat_mode", 0)
         }
         #expect(
-            received.values == [
+            received.value == [
                 [], ["route default via 10.9.0.2 if2"], ["route default via 10.8.0.2 if3"], ["-route default via 10.8.0.2 if3"],
                 ["route default via 10.9.0.2 if2"], ["rule"], ["-rule"], ["nexthop 1"], ["nexthop 10"],
                 ["route 203.0.113.0/24 via 10.9.0.2 if2"], ["nexthop 1", "route 203.0.113.0/24 via 10.8.0.2 if3"], ["nexthop 2"],

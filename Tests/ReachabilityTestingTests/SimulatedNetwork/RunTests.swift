@@ -1,5 +1,6 @@
 import Reachability
 import ReachabilityTesting
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10)))
@@ -10,10 +11,10 @@ struct RunTests {
     @Test func pauseEndsWithEmptyBatch() async throws {
         try await network.running { [times] batch in
             times.record(batch.now.sinceBoot)
-            return times.values.count < 4 ? .seconds(times.values.count) : nil
+            return times.value.count < 4 ? .seconds(times.value.count) : nil
         } _: { network in
             network.clock.advance(by: .seconds(100))
-            #expect(times.values == [.zero, .seconds(1), .seconds(3), .seconds(6)])
+            #expect(times.value == [.zero, .seconds(1), .seconds(3), .seconds(6)])
         }
     }
 
@@ -25,7 +26,7 @@ struct RunTests {
             network.clock.advance(by: .seconds(5))
             try network.pull("eth0")
             network.clock.advance(by: .seconds(100))
-            #expect(times.values == [.zero, .seconds(5), .seconds(35)])
+            #expect(times.value == [.zero, .seconds(5), .seconds(35)])
         }
     }
 
@@ -36,18 +37,18 @@ struct RunTests {
         } _: { network in
             try network.pull("eth0")
             network.clock.advance(by: .seconds(100))
-            #expect(times.values == [.zero, .zero])
+            #expect(times.value == [.zero, .zero])
         }
     }
 
     @Test func pauseOfZeroEndsWithNextAdvance() async throws {
         try await network.running { [times] batch in
             times.record(batch.now.sinceBoot)
-            return times.values.count < 2 ? .zero : nil
+            return times.value.count < 2 ? .zero : nil
         } _: { network in
-            #expect(times.values == [.zero])
+            #expect(times.value == [.zero])
             network.clock.advance(by: .zero)
-            #expect(times.values == [.zero, .zero])
+            #expect(times.value == [.zero, .zero])
         }
     }
 
@@ -69,7 +70,7 @@ struct RunTests {
             _ = network.clock.schedule(at: .init(offset: .seconds(2))) { texts.record("timer") }
             network.suspend(for: .seconds(60))
             #expect(
-                texts.values == [
+                texts.value == [
                     "0.0 seconds: []", "60.0 seconds: [\"resumed(after: 60.0 seconds)\"]", "timer",
                 ])
         }
@@ -84,7 +85,7 @@ struct RunTests {
         try network.pull("eth0")
         network.wake()
         network.clock.advance(by: .seconds(10))
-        #expect(times.values == [.zero])
+        #expect(times.value == [.zero])
     }
 
     @Test func networkRunsOnceAtATime() async throws {
@@ -111,7 +112,7 @@ struct RunTests {
             times.record(batch.now.sinceBoot)
             return nil
         }
-        #expect(times.values.isEmpty)
+        #expect(times.value.isEmpty)
     }
 
     @Test func cancelledTaskDoesNotRunNetwork() async {
@@ -124,7 +125,7 @@ struct RunTests {
         }
         run.cancel()
         await #expect(throws: CancellationError.self) { try await run.value }
-        #expect(times.values.isEmpty)
+        #expect(times.value.isEmpty)
         #expect(!network.isRunning)
     }
 

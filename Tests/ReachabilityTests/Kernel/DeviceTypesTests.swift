@@ -1,44 +1,20 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Reachability
 
-struct DeviceTypesTests {
-    /// A folder like /sys/class/net, removed with the object.
-    private final class Folder {
-        let path: String
-        private var entries: [String] = []
-
-        init() throws {
-            var template = Array("/tmp/reachability-devices-XXXXXX".utf8CString)
-            path = String(cString: try #require(mkdtemp(&template)))
-        }
-
-        deinit {
-            for entry in entries.reversed() { remove(entry) }
-            remove(path)
-        }
-
-        func add(_ name: String, address: String = "02:00:00:00:00:ff\n", event: String) throws {
-            let device = "\(path)/\(name)"
-            #expect(mkdir(device, 0o700) == 0)
-            entries.append(device)
-            for (file, text) in [("address", address), ("uevent", event)] {
-                let file = "\(device)/\(file)"
-                entries.append(file)
-                let stream = try #require(fopen(file, "wb"))
-                fputs(text, stream)
-                fclose(stream)
-            }
-        }
-
-        func replace(_ name: String, event: String) throws {
-            let stream = try #require(fopen("\(path)/\(name)/uevent", "wb"))
-            fputs(event, stream)
-            fclose(stream)
-        }
+/// A folder like /sys/class/net.
+extension TemporaryFolder {
+    fileprivate func add(_ name: String, address: String = "02:00:00:00:00:ff\n", event: String) throws {
+        try write(address, to: "\(name)/address")
+        try replace(name, event: event)
     }
 
+    fileprivate func replace(_ name: String, event: String) throws { try write(event, to: "\(name)/uevent") }
+}
+
+struct DeviceTypesTests {
     private let address: [UInt8] = [2, 0, 0, 0, 0, 0xFF]
 
     private func device(_ name: String, index: UInt32 = 3) -> DeviceTypes.Device {
@@ -51,7 +27,7 @@ struct DeviceTypesTests {
         ("DEVTYPE=dsa\nINTERFACE=net0\nIFINDEX=3\n", "wired"), ("DEVTYPE=bluetooth\nINTERFACE=net0\nIFINDEX=3\n", "other"),
     ])
     func ethernetKindComesFromDeviceType(event: String, kind: String) throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         try folder.add("net0", event: event)
         let devices = DeviceTypes(folder: folder.path)
         #expect(NetworkInterface.Kind(kind: "", hardwareType: 1, device("net0"), devices).rawValue == kind)
@@ -60,7 +36,7 @@ struct DeviceTypesTests {
 
     @Test(arguments: [("wwan", "cellular"), ("", "tunnel")])
     func rawIPIsModemOrTunnel(type: String, kind: String) throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         try folder.add("net0", address: "\n", event: "DEVTYPE=\(type)\nINTERFACE=net0\nIFINDEX=3\n")
         let device = DeviceTypes.Device(index: 3, name: Array("net0".utf8), hardwareAddress: [])
         for hardware: UInt32 in [519, 0xfffe] {
@@ -77,7 +53,7 @@ struct DeviceTypesTests {
         ("02:00:00:00:00:ff\n", ""),
     ])
     func deviceOfOtherNamespaceIsIgnored(address: String, event: String) throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         try folder.add("net0", address: address, event: event)
         let devices = DeviceTypes(folder: folder.path)
         #expect(devices.type(of: device("net0")) == nil)
@@ -86,13 +62,13 @@ struct DeviceTypesTests {
 
     @Test(arguments: ["", ".", "..", "net0/../net0", "missing", "net0\0"])
     func invalidNamesAreNotRead(name: String) throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         try folder.add("net0", event: "INTERFACE=\(name)\nIFINDEX=3\n")
         #expect(DeviceTypes(folder: folder.path).type(of: device(name)) == nil)
     }
 
     @Test func answerIsCachedPerDevice() throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         try folder.add("net0", event: "INTERFACE=net0\nIFINDEX=3\n")
         let devices = DeviceTypes(folder: folder.path)
         #expect(devices.type(of: device("net0", index: 4)) == nil)
@@ -103,7 +79,7 @@ struct DeviceTypesTests {
     }
 
     @Test func cacheIsBounded() throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         try folder.add("net0", event: "INTERFACE=net0\nIFINDEX=3\n")
         let devices = DeviceTypes(folder: folder.path)
         for index in UInt32(1)...600 {

@@ -1,51 +1,41 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Reachability
 
+extension TemporaryFolder {
+    fileprivate func rename(_ old: String, to new: String) throws {
+        try #require(Glibc.rename("\(path)/\(old)", "\(path)/\(new)") == 0)
+    }
+
+    fileprivate func remove(_ file: String) throws { try FileManager.default.removeItem(atPath: "\(path)/\(file)") }
+
+    /// Replaces a file by a symbolic link, as `ln -sfn` does.
+    fileprivate func link(_ file: String, to target: String) throws {
+        try #require(symlink(target, "\(path)/\(file).new") == 0)
+        try rename("\(file).new", to: file)
+    }
+}
+
 /// The watch of the resolver's files, in a folder of the test's own.
 struct ResolverFilesTests {
-    /// A root folder with /etc and /run; deleted with the object.
-    private final class Root {
-        let path: String
-
-        init() throws {
-            var template = Array("/tmp/reach-resolver-XXXXXX".utf8CString)
-            path = String(cString: try #require(mkdtemp(&template)))
-            for folder in ["etc", "run"] { try make(folder) }
-            for file in ["resolv.conf", "hosts", "nsswitch.conf"] { try write("old", to: "etc/\(file)") }
-        }
-
-        deinit { try? FileManager.default.removeItem(atPath: path) }
-
-        func make(_ folder: String) throws {
-            try FileManager.default.createDirectory(atPath: "\(path)/\(folder)", withIntermediateDirectories: true)
-        }
-
-        /// Writes in place, in one step.
-        func write(_ text: String, to file: String) throws {
-            let descriptor = open("\(path)/\(file)", O_WRONLY | O_CREAT | O_TRUNC, 0o644)
-            try #require(descriptor >= 0 && Glibc.write(descriptor, text, text.utf8.count) == text.utf8.count)
-            close(descriptor)
-        }
-
-        func rename(_ old: String, to new: String) throws { try #require(Glibc.rename("\(path)/\(old)", "\(path)/\(new)") == 0) }
-        func remove(_ file: String) throws { try FileManager.default.removeItem(atPath: "\(path)/\(file)") }
-
-        /// Replaces a file by a symbolic link, as `ln -sfn` does.
-        func link(_ file: String, to target: String) throws {
-            try #require(symlink(target, "\(path)/\(file).new") == 0)
-            try rename("\(file).new", to: file)
-        }
+    /// A folder with /etc and /run.
+    private static func makeRoot() throws -> TemporaryFolder {
+        let root = try TemporaryFolder()
+        try root.makeFolder("run")
+        for file in ["resolv.conf", "hosts", "nsswitch.conf"] { try root.write("old", to: "etc/\(file)") }
+        return root
     }
 
     private static let bit: Int32 = 0b100
 
     /// Returns the reported files of each change, and `nil` for a change without an event.
     private func reports(
-        in root: Root, prepare: (Root) throws -> Void = { _ in }, _ changes: [(Root) throws -> Void]
+        prepare: (TemporaryFolder) throws -> Void = { _ in }, _ changes: [(TemporaryFolder) throws -> Void]
     ) throws -> [[String]?] {
+        let root = try Self.makeRoot()
         try prepare(root)
         let epoll = try Epoll()
         var files = ResolverFiles(root: root.path)
@@ -66,7 +56,6 @@ struct ResolverFilesTests {
     func eachWayToChangeAFileIsReported(path: String) throws {
         let file = String(path.dropFirst())
         let reports = try reports(
-            in: Root(),
             [
                 { try $0.write("in place", to: file) },
                 { try $0.write("renamed", to: "run/file") }, { try $0.rename("run/file", to: file) },
@@ -81,9 +70,7 @@ struct ResolverFilesTests {
     @Test(arguments: ["/run/stub/resolv.conf", "../run/stub/../stub/./resolv.conf"])
     func targetsOfLinksAreWatched(target: String) throws {
         let reports = try reports(
-            in: Root(),
             prepare: {
-                try $0.make("run/stub")
                 try $0.write("first", to: "run/stub/resolv.conf")
                 try $0.link("etc/resolv.conf", to: target)
             },
@@ -105,12 +92,12 @@ struct ResolverFilesTests {
     /// At boot the service that owns the target has not made its folder yet.
     @Test func foldersThatComeLaterAreWatched() throws {
         let reports = try reports(
-            in: Root(), prepare: { try $0.link("etc/resolv.conf", to: "/run/late/deep/resolv.conf") },
+            prepare: { try $0.link("etc/resolv.conf", to: "/run/late/deep/resolv.conf") },
             [
-                { try $0.make("run/late") }, { try $0.make("run/late/deep") },
+                { try $0.makeFolder("run/late") }, { try $0.makeFolder("run/late/deep") },
                 { try $0.write("1", to: "run/late/deep/resolv.conf") },
                 { try $0.remove("run/late") },
-                { try $0.make("run/systemd/resolve") }, { try $0.write("2", to: "run/systemd/resolve/resolv.conf") },
+                { try $0.makeFolder("run/systemd/resolve") }, { try $0.write("2", to: "run/systemd/resolve/resolv.conf") },
             ])
         #expect(
             reports == [[], [], ["/etc/resolv.conf"], ["/etc/resolv.conf"], [], ["/run/systemd/resolve/resolv.conf"]])
@@ -119,12 +106,8 @@ struct ResolverFilesTests {
     /// A link in the middle of a path changes, as /etc/static does on NixOS.
     @Test func linksToFoldersAreWatched() throws {
         let reports = try reports(
-            in: Root(),
             prepare: {
-                for store in ["a", "b"] {
-                    try $0.make("run/\(store)")
-                    try $0.write(store, to: "run/\(store)/hosts")
-                }
+                for store in ["a", "b"] { try $0.write(store, to: "run/\(store)/hosts") }
                 try $0.link("etc/static", to: "/run/a")
                 try $0.link("etc/hosts", to: "/etc/static/hosts")
             }, [{ try $0.link("etc/static", to: "/run/b") }, { try $0.write("more", to: "run/b/hosts") }])
@@ -134,9 +117,7 @@ struct ResolverFilesTests {
     /// A bind mount hides the folder that the file is in: its events come from the file alone.
     @Test func fileInAnUnwatchedFolderIsReported() throws {
         let reports = try reports(
-            in: Root(),
             prepare: {
-                try $0.make("run/host")
                 try $0.write("first", to: "run/host/hosts")
                 try $0.remove("etc/hosts")
                 try #require(Glibc.link("\($0.path)/run/host/hosts", "\($0.path)/etc/hosts") == 0)
@@ -146,7 +127,6 @@ struct ResolverFilesTests {
 
     @Test func unrelatedFilesAreNotReported() throws {
         let reports = try reports(
-            in: Root(),
             [
                 { try $0.write("in place", to: "etc/passwd") }, { try $0.remove("etc/passwd") },
                 { try $0.write("swap", to: "etc/.hosts.swp") },
@@ -156,7 +136,6 @@ struct ResolverFilesTests {
 
     @Test func loopOfLinksIsSurvived() throws {
         let reports = try reports(
-            in: Root(),
             prepare: {
                 try $0.link("etc/resolv.conf", to: "loop")
                 try $0.link("etc/loop", to: "resolv.conf")
@@ -166,7 +145,7 @@ struct ResolverFilesTests {
 
     /// No host is watched any more: each change would be followed by a lookup.
     @Test func watchEndsWithTheLastHost() throws {
-        let root = try Root()
+        let root = try Self.makeRoot()
         let epoll = try Epoll()
         var files = ResolverFiles(root: root.path)
         func change(_ text: String) throws -> Bool {
@@ -187,7 +166,7 @@ struct ResolverFilesTests {
 
     /// A reader without events looks at the files when it polls.
     @Test func changesAreFoundWithoutAWatch() throws {
-        let root = try Root()
+        let root = try Self.makeRoot()
         var files = ResolverFiles(root: root.path)
         #expect(files.takeChanges(at: .zero) == [])
         try root.write("polled", to: "etc/nsswitch.conf")

@@ -1,6 +1,6 @@
 import Reachability
 import ReachabilityTesting
-import Synchronization
+import TestSupport
 import Testing
 
 /// Conditions of flapping paths, and evaluations on request.
@@ -14,13 +14,8 @@ import Testing
 
     private func observed(_ condition: Condition) -> Counter {
         let counter = Counter()
-        _ = condition.storage.observe { counter.count.add(1, ordering: .relaxed) }
+        _ = condition.storage.observe { counter.add() }
         return counter
-    }
-
-    private final class Counter: Sendable {
-        let count = Atomic(0)
-        var value: Int { count.load(ordering: .relaxed) }
     }
 
     @Test func flappingPathIsUnsteadyUntilItLasts() async throws {

@@ -1,5 +1,6 @@
 import Reachability
 import ReachabilityTesting
+import TestSupport
 import Testing
 
 /// Scopes that name a host.
@@ -197,7 +198,7 @@ import Testing
     }
 
     @Test func sourceWithoutResolverLeavesHostsUnresolved() async throws {
-        let deaf = DeafSource(network)
+        let deaf = DeafSource(network: network)
         let monitor = ReachabilityMonitor(deaf)
         var transitions = monitor.transitions(to: nas, raw: true).makeAsyncIterator()
         let running = Task { try? await monitor.run() }
@@ -211,7 +212,7 @@ import Testing
     }
 
     @Test func silentSourceDelaysTheVerdictByOneSecond() async throws {
-        let silent = SilentResolver(network)
+        let silent = SilentResolver(network: network)
         let monitor = ReachabilityMonitor(silent)
         let condition = monitor.condition(for: nas)
         let running = Task { try? await monitor.run() }
@@ -264,26 +265,13 @@ import Testing
 }
 
 /// A network whose name servers never answer, not even with an error.
-private final class SilentResolver: HostResolving {
-    private let network: SimulatedNetwork
+private struct SilentResolver: SourceWrapper, HostResolving {
+    let network: SimulatedNetwork
 
-    init(_ network: SimulatedNetwork) { self.network = network }
-
-    func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws { try await network.run(deliver: deliver) }
-    func wake() { network.wake() }
     func resolve(_ host: String) {}
-    func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
-    func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { network.routes(to: queries) }
 }
 
 /// A network that looks up no names.
-private final class DeafSource: NetworkSource {
-    private let network: SimulatedNetwork
-
-    init(_ network: SimulatedNetwork) { self.network = network }
-
-    func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws { try await network.run(deliver: deliver) }
-    func wake() { network.wake() }
-    func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
-    func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { network.routes(to: queries) }
+private struct DeafSource: SourceWrapper {
+    let network: SimulatedNetwork
 }

@@ -2,6 +2,7 @@ import Glibc
 import Reachability
 import ReachabilityTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// Requests that are made, repeated and saved.
@@ -118,18 +119,13 @@ import Testing
     }
 
     /// A network whose lookups fail while its dumps succeed.
-    private final class Unanswered: NetworkSource {
+    private final class Unanswered: SourceWrapper {
         let network: SimulatedNetwork
         private let fails = Mutex(true)
 
         init(_ network: SimulatedNetwork) { self.network = network }
 
         func recover() { fails.withLock { $0 = false } }
-        func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
-            try await network.run(deliver: deliver)
-        }
-        func wake() { network.wake() }
-        func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
         func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
             guard fails.withLock(\.self) else { return network.routes(to: queries) }
             return queries.map { _ in .failure(ReachabilityError(.resourcesExhausted, errno: EMFILE, operation: "socket()")) }

@@ -2,17 +2,18 @@ import Glibc
 import Reachability
 import ReachabilityTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// The two phases of a publication: conditions first, then streams with details.
 @Suite(.timeLimit(.minutes(10))) struct PhasesTests {
     @Test func conditionsPrecedeDetailsAndStreams() async throws {
         try await withMonitor { monitor, network, _ in
-            let log = Log()
-            let executor = IdleExecutor { log.append("stream") }
+            let log = Recorder<String>()
+            let executor = IdleExecutor { log.record("stream") }
             let condition = monitor.condition(for: .internet)
             let observer = condition.storage.observe {
-                log.append("condition: \(condition.state.isSatisfied), \(monitor.path.ipv4.prefixLength ?? -1)")
+                log.record("condition: \(condition.state.isSatisfied), \(monitor.path.ipv4.prefixLength ?? -1)")
             }
             let listening = Task(executorPreference: executor) {
                 for await _ in monitor.transitions(to: .internet, raw: true) {}
@@ -33,11 +34,11 @@ import Testing
     }
 
     @Test func tasksRunBetweenConditionsAndDetails() async throws {
-        let log = Log()
+        let log = Recorder<String>()
         let network = SimulatedNetwork.online(clock: ManualClock())
         let monitor = ReachabilityMonitor(PhaseLog(network: network, log: log))
         let condition = monitor.condition(for: .internet)
-        let observer = condition.storage.observe { log.append("condition") }
+        let observer = condition.storage.observe { log.record("condition") }
         let running = Task { try await monitor.run() }
         try await network.untilRunning()
         _ = log.take()
@@ -141,30 +142,14 @@ import Testing
 }
 
 /// A network that logs the order of its calls.
-private struct PhaseLog: TaskRunningSource {
+private struct PhaseLog: SourceWrapper, TaskRunningSource {
     let network: SimulatedNetwork
-    let log: Log
+    let log: Recorder<String>
 
-    func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws { try await network.run(deliver: deliver) }
-    func wake() { network.wake() }
-    func runTasks() { log.append("tasks") }
-    func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
+    func runTasks() { log.record("tasks") }
     func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
-        for query in queries where query.fibMatch { log.append("details") }
+        for query in queries where query.fibMatch { log.record("details") }
         return network.routes(to: queries)
-    }
-}
-
-private final class Log: Sendable {
-    private let entries = Mutex<[String]>([])
-
-    func append(_ entry: String) { entries.withLock { $0.append(entry) } }
-
-    func take() -> [String] {
-        entries.withLock { entries in
-            defer { entries = [] }
-            return entries
-        }
     }
 }
 

@@ -1,11 +1,12 @@
 import Reachability
 import ReachabilityTesting
+import TestSupport
 import Testing
 
 /// A monitor with a source without events.
 @Suite(.timeLimit(.minutes(10))) struct PollingTests {
     /// A simulated network without announcements.
-    private struct DeafNetwork: NetworkSource {
+    private struct DeafNetwork: SourceWrapper {
         let network: SimulatedNetwork
 
         func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
@@ -13,9 +14,6 @@ import Testing
                 deliver(NetworkEventBatch(now: batch.now, wallTime: batch.wallTime, isPolled: true))
             }
         }
-        func wake() { network.wake() }
-        func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
-        func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { network.routes(to: queries) }
     }
 
     private func polling(

@@ -1,6 +1,7 @@
 import Glibc
 import Reachability
-import Synchronization
+import ReachabilityTesting
+import TestSupport
 import Testing
 
 /// The rules of the executor, with the test's own thread as the reader.
@@ -31,7 +32,7 @@ import Testing
         executor.open()
         defer { executor.close() }
         for round in 1...2 {
-            Thread.run { for _ in 0..<10 { _ = start() } }
+            onAnotherThread { for _ in 0..<10 { _ = start() } }
             #expect(wakes.value == round)
             #expect(!executor.runJobs())
             #expect(ran.value == round * 10)
@@ -39,17 +40,17 @@ import Testing
     }
 
     @Test func jobsOfAllThreadsRunInOrder() {
-        let order = Order()
+        let order = Recorder<Int>()
         executor.open()
         defer { executor.close() }
         let append = { @Sendable [executor] (number: Int) in
-            _ = Task(executorPreference: executor) { order.numbers.withLock { $0.append(number) } }
+            _ = Task(executorPreference: executor) { order.record(number) }
         }
         append(1)
-        Thread.run { append(2) }
+        onAnotherThread { append(2) }
         append(3)
         #expect(!executor.runJobs())
-        #expect(order.numbers.withLock { $0 } == [1, 2, 3])
+        #expect(order.value == [1, 2, 3])
     }
 
     @Test func nestedJobRunsInALaterRound() {
@@ -163,42 +164,5 @@ import Testing
         var ended = 0
         for hopper in hoppers { ended += await hopper.value }
         #expect(ended == 20)
-    }
-}
-
-private func currentThread() -> pthread_t { pthread_self() }
-
-private final class Counter: Sendable {
-    private let count = Atomic(0)
-
-    var value: Int { count.load(ordering: .acquiring) }
-
-    func add() { count.add(1, ordering: .acquiringAndReleasing) }
-}
-
-private final class Order: Sendable {
-    let numbers = Mutex<[Int]>([])
-}
-
-private enum Thread {
-    private final class Body {
-        let body: () -> Void
-
-        init(_ body: @escaping () -> Void) { self.body = body }
-    }
-
-    /// Runs the body on another thread and waits for its end.
-    static func run(_ body: () -> Void) {
-        withoutActuallyEscaping(body) { body in
-            var thread = pthread_t()
-            let body = Unmanaged.passRetained(Body(body))
-            pthread_create(
-                &thread, nil,
-                { argument in
-                    if let argument { Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().body() }
-                    return nil
-                }, body.toOpaque())
-            pthread_join(thread, nil)
-        }
     }
 }

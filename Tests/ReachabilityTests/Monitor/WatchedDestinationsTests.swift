@@ -1,6 +1,7 @@
 import Reachability
 import ReachabilityTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// The watched addresses that the source receives.

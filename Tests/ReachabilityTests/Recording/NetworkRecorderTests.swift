@@ -2,7 +2,7 @@ import Dispatch
 import Glibc
 import Reachability
 import ReachabilityTesting
-import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct NetworkRecorderTests {
@@ -11,14 +11,14 @@ import Testing
     /// A sink that blocks in its first call.
     private final class SlowSink: Sendable {
         /// The number of its calls, which come one after the other.
-        let calls = Rendezvous(0)
-        let collector = RecordingCollector()
+        let calls = Counter()
+        let collector = Recorder<UInt8>()
         private let isReleased = DispatchSemaphore(value: 0)
 
         func take(_ bytes: [UInt8]) {
-            calls.change { $0 += 1 }
+            calls.add()
             if calls.value == 1 { isReleased.wait() }
-            collector.take(bytes)
+            collector.record(contentsOf: bytes)
         }
 
         /// Lets the first call return.
@@ -48,10 +48,10 @@ import Testing
             network.suspend(for: .seconds(1))
             network.stop()
         }
-        let recorded = try RecordedNetwork(sink.collector.bytes)
+        let recorded = try RecordedNetwork(sink.collector.value)
         let replayed = try await listen(to: recorded)
         #expect(recorded.report.lost == recorder.progress.entriesLost && recorded.report.isComplete)
-        #expect(recorder.progress.bytesWritten == sink.collector.bytes.count)
+        #expect(recorder.progress.bytesWritten == sink.collector.value.count)
         // The beginning and the end are the same.
         #expect(replayed.transitions[0].prefix(2) == live.transitions[0].prefix(2) && replayed != live)
     }
@@ -83,34 +83,21 @@ import Testing
     }
 
     /// A source with all refinements that logs its calls.
-    private final class NotedSource: FilteringSource, HostAnswering, TaskRunningSource {
+    private final class NotedSource: SourceWrapper, FilteringSource, HostAnswering, TaskRunningSource {
         let network = SimulatedNetwork.online()
-        private let calls = Mutex<[String]>([])
+        let calls = Recorder<String>()
 
-        func take() -> [String] {
-            calls.withLock { calls in
-                defer { calls = [] }
-                return calls
-            }
-        }
-
-        private func note(_ call: String) { calls.withLock { $0.append(call) } }
-        func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
-            try await network.run(deliver: deliver)
-        }
         func wake() {
-            note("wake")
+            calls.record("wake")
             network.wake()
         }
-        func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
-        func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { network.routes(to: queries) }
-        func watch(_ addresses: Set<IPAddress>) { note("watch \(addresses.sorted { $0.value < $1.value })") }
-        func resolve(_ host: String) { note("resolve \(host)") }
+        func watch(_ addresses: Set<IPAddress>) { calls.record("watch \(addresses.sorted { $0.value < $1.value })") }
+        func resolve(_ host: String) { calls.record("resolve \(host)") }
         func answers(for hosts: [String], within limit: Duration?) -> [HostAnswer] {
-            note("answers \(hosts) \(limit.map { "\($0)" } ?? "-")")
+            calls.record("answers \(hosts) \(limit.map { "\($0)" } ?? "-")")
             return hosts.map { _ in .failed(.refused) }
         }
-        func runTasks() { note("runTasks") }
+        func runTasks() { calls.record("runTasks") }
     }
 
     @Test func recorderForwardsEveryCall() async throws {
@@ -122,7 +109,7 @@ import Testing
         #expect(recorder.answers(for: ["nas.example"], within: .seconds(3)) == [.failed(.refused)])
         recorder.runTasks()
         #expect(
-            source.take() == [
+            source.calls.take() == [
                 "wake", "watch [192.0.2.1]", "resolve nas.example", "answers [\"nas.example\"] 3.0 seconds", "runTasks",
             ])
         let selected = RouteQuery(to: ip("198.41.0.4"), source: .selected)
@@ -133,10 +120,10 @@ import Testing
         let source = NotedSource()
         let monitor = ReachabilityMonitor(NetworkRecorder(source) { _ in })
         let conditions = [monitor.condition(for: .host("nas.example")), monitor.condition(for: .internet)]
-        _ = source.take()
+        _ = source.calls.take()
         let running = Task { try? await monitor.run() }
         try await source.network.untilRunning()
-        let calls = source.take()
+        let calls = source.calls.take()
         #expect(
             calls.first?.hasPrefix("watch [1.1.1.1") == true && calls.contains("resolve nas.example") && calls.contains("runTasks"))
         withExtendedLifetime(conditions) {}
@@ -165,8 +152,8 @@ import Testing
     }
 
     @Test func fileIsNeverOverwritten() throws {
-        let path = "/tmp/reachability-recording-\(getpid())"
-        defer { unlink(path) }
+        let folder = try TemporaryFolder()
+        let path = "\(folder.path)/recording"
         let file = try RecordingFile(creating: path)
         try file.write(RecordingFormat.header)
         let error = #expect(throws: ReachabilityError.self) { _ = try RecordingFile(creating: path) }

@@ -1,16 +1,7 @@
 import Reachability
 import ReachabilityTesting
-import Synchronization
+import TestSupport
 import Testing
-
-/// A sink that collects a recording.
-final class RecordingCollector: Sendable {
-    private let collected = Mutex<[UInt8]>([])
-
-    var bytes: [UInt8] { collected.withLock(\.self) }
-
-    func take(_ bytes: [UInt8]) { collected.withLock { $0 += bytes } }
-}
 
 /// The raw and damped transitions of each scope of a monitor.
 struct ReceivedTexts: Equatable {
@@ -72,19 +63,19 @@ struct RandomSession {
 
     /// Plays it, and returns the transitions and the recording.
     func run(_ steps: Int = 60) async throws -> (received: ReceivedTexts, recording: [UInt8]) {
-        let collector = RecordingCollector()
+        let collector = Recorder<UInt8>()
         let network = SimulatedNetwork.online()
         try network.setHost("nas.example", to: "203.0.113.7")
         var random = RandomEntries(seed: seed)
         network.setNameServers([.answers, .silent, .refuses][random.below(3)])
-        let recorder = NetworkRecorder(network, scopes: Self.scopes) { collector.take($0) }
+        let recorder = NetworkRecorder(network, scopes: Self.scopes) { collector.record(contentsOf: $0) }
         let received = try await listen(to: recorder, Self.scopes) { [random] monitor in
             try await network.untilRunning()
             var random = random
             for _ in 0..<steps { step(network, monitor, &random) }
             network.stop()
         }
-        return (received, collector.bytes)
+        return (received, collector.value)
     }
 
     private func step(_ network: SimulatedNetwork, _ monitor: ReachabilityMonitor, _ random: inout RandomEntries) {

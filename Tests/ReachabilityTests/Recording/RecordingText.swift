@@ -49,15 +49,3 @@ final class Pieces: Sendable {
         }
     }
 }
-
-/// A consumer of batches that requests no wake-up.
-final class Batches: Sendable {
-    private let taken = Mutex<[NetworkEventBatch]>([])
-
-    var all: [NetworkEventBatch] { taken.withLock(\.self) }
-
-    func take(_ batch: NetworkEventBatch) -> Duration? {
-        taken.withLock { $0.append(batch) }
-        return nil
-    }
-}

@@ -1,7 +1,7 @@
 import Glibc
 import Reachability
 import ReachabilityTesting
-import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct ReplayTests {
@@ -42,13 +42,14 @@ import Testing
         let host = Scope.host("nas.example")
         let network = SimulatedNetwork.online()
         network.setNameServers(.silent)
-        let collector = RecordingCollector()
-        let live = try await listen(to: NetworkRecorder(network, scopes: [host]) { collector.take($0) }, [host]) { _ in
+        let collector = Recorder<UInt8>()
+        let live = try await listen(to: NetworkRecorder(network, scopes: [host]) { collector.record(contentsOf: $0) }, [host]) {
+            _ in
             try await network.untilRunning()
             network.clock.advance(by: .seconds(30))
             network.stop()
         }
-        let replayed = try await listen(to: RecordedNetwork(collector.bytes), [host])
+        let replayed = try await listen(to: RecordedNetwork(collector.value), [host])
         #expect(replayed == live && live.transitions[0][0].contains("noAnswer"))
     }
 
@@ -75,18 +76,18 @@ import Testing
         }
         let clock = ManualClock()
         let network = try RecordedNetwork(file(entries), pace: .following(clock, speed: 2))
-        let times = Mutex<[Duration]>([])
+        let times = Recorder<Duration>()
         async let running: Void = network.run { batch in
-            times.withLock { $0.append(batch.now.sinceBoot) }
+            times.record(batch.now.sinceBoot)
             return nil
         }
         for (sleep, delivered) in [(1, 1), (5, 2)] {
             #expect(try await clock.nextSleep().offset == .seconds(sleep))
-            #expect(times.withLock(\.count) == delivered)
+            #expect(times.value.count == delivered)
             clock.advance(to: .init(offset: .seconds(sleep)))
         }
         try await running
-        #expect(times.withLock(\.self) == [.seconds(100), .seconds(102), .seconds(110)])
+        #expect(times.value == [.seconds(100), .seconds(102), .seconds(110)])
     }
 
     @Test(arguments: [0, -1, .nan, .infinity, 1e-300] as [Double]) func invalidSpeedIsClamped(_ speed: Double) async throws {
@@ -105,13 +106,13 @@ import Testing
 
     @Test func recordedErrorEndsReplay() async throws {
         let network = SimulatedNetwork.online()
-        let collector = RecordingCollector()
+        let collector = Recorder<UInt8>()
         let error = ReachabilityError(.requestFailed, errno: 105, operation: "recvmsg(netlink)")
-        _ = try await listen(to: NetworkRecorder(network) { collector.take($0) }) { _ in
+        _ = try await listen(to: NetworkRecorder(network) { collector.record(contentsOf: $0) }) { _ in
             try await network.untilRunning()
             network.stop(throwing: error)
         }
-        let recorded = try RecordedNetwork(collector.bytes)
+        let recorded = try RecordedNetwork(collector.value)
         await #expect(throws: error) { try await recorded.run { _ in nil } }
         #expect(recorded.report.failure == error)
     }
@@ -154,11 +155,11 @@ import Testing
         let dump = RecordingEntry(.interfaces(.init(.success([link]), isForBatch: true)), now: .zero, wallTime: .zero)
         let gap = RecordingEntry(.gap(lost: 5), now: .zero, wallTime: .zero)
         let network = try RecordedNetwork(file([batch(0), dump, gap, batch(1), batch(2)]))
-        let events = Mutex<[[NetworkEvent]]>([])
+        let events = Recorder<[NetworkEvent]>()
         try await network.run { batch in
-            events.withLock { $0.append(batch.events) }
+            events.record(batch.events)
             return nil
         }
-        #expect(events.withLock(\.self) == [[], [.overrun], []] && network.report.lost == 5)
+        #expect(events.value == [[], [.overrun], []] && network.report.lost == 5)
     }
 }

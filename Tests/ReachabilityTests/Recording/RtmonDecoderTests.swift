@@ -1,4 +1,6 @@
 import Reachability
+import ReachabilityTesting
+import TestSupport
 import Testing
 
 /// Handmade files of rtmon(8).
@@ -29,9 +31,12 @@ import Testing
         let source = Pieces(file, pieces)
         let network = try RecordedNetwork { source.next() }
         #expect(!network.hasAnswers && network.scopes.isEmpty)
-        let batches = Batches()
-        try await network.run { batches.take($0) }
-        return (batches.all, network.report)
+        let batches = Recorder<NetworkEventBatch>()
+        try await network.run { batch in
+            batches.record(batch)
+            return nil
+        }
+        return (batches.value, network.report)
     }
 
     @Test(arguments: [1, 7, 24, 1000]) func timestampStartsBatch(_ pieces: Int) async throws {

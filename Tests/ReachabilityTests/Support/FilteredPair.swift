@@ -1,16 +1,15 @@
 import Glibc
 import Reachability
+import TestSupport
 
 /// A pair of local sockets with a filter on the receiving one.
 ///
 /// The kernel runs the program as on a netlink socket: the same check, the same loads, the same search for attributes.
 final class FilteredPair {
-    struct Failure: Error { let errno: Int32 }
-
     private var ends: [Int32] = [-1, -1]
 
     init(_ filter: EventFilter) throws {
-        guard socketpair(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0, &ends) == 0 else { throw Failure(errno: errno) }
+        guard socketpair(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0, &ends) == 0 else { throw SystemFailure("socketpair") }
         try attach(filter.instructions)
     }
 
@@ -29,16 +28,16 @@ final class FilteredPair {
         // struct sock_fprog: count and address.
         let program: [UInt] = [UInt(UInt16(instructions.count)), UInt(bitPattern: code.baseAddress)]
         let result = setsockopt(ends[1], SOL_SOCKET, SO_ATTACH_FILTER, program, socklen_t(program.count * MemoryLayout<UInt>.size))
-        guard result == 0 else { throw Failure(errno: errno) }
+        guard result == 0 else { throw SystemFailure("setsockopt") }
     }
 
     /// Sends a datagram and returns `true` if it arrived.
     func passes(_ frame: [UInt8]) throws -> Bool {
-        guard send(ends[0], frame, frame.count, 0) == frame.count else { throw Failure(errno: errno) }
+        guard send(ends[0], frame, frame.count, 0) == frame.count else { throw SystemFailure("send") }
         var buffer = [UInt8](repeating: 0, count: frame.count + 1)
         let count = recv(ends[1], &buffer, buffer.count, Int32(MSG_DONTWAIT))
         if count < 0 && errno == EAGAIN { return false }
-        guard count == frame.count else { throw Failure(errno: errno) }
+        guard count == frame.count else { throw SystemFailure("recv") }
         return true
     }
 }

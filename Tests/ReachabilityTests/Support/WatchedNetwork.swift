@@ -1,25 +1,22 @@
 import Reachability
 import ReachabilityTesting
 import Synchronization
+import TestSupport
 
 /// A simulated network that records the watched addresses.
-final class WatchedNetwork: FilteringSource, HostResolving {
+final class WatchedNetwork: SourceWrapper, FilteringSource, HostResolving {
     let network: SimulatedNetwork
-    private let sets = Mutex<[Set<IPAddress>]>([])
+    private let sets = Recorder<Set<IPAddress>>()
     private let unwatched = Mutex<Set<IPAddress>>([])
     /// The number of next lookups that fail as for a vanishing interface.
     let races = Atomic(0)
 
     init(_ network: SimulatedNetwork = .online()) { self.network = network }
 
-    var watched: [Set<IPAddress>] { sets.withLock { $0 } }
+    var watched: [Set<IPAddress>] { sets.value }
     var askedUnwatched: Set<IPAddress> { unwatched.withLock { $0 } }
 
-    func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws { try await network.run(deliver: deliver) }
-    func wake() { network.wake() }
-    func watch(_ destinations: Set<IPAddress>) { sets.withLock { $0.append(destinations) } }
-    func resolve(_ host: String) { network.resolve(host) }
-    func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
+    func watch(_ destinations: Set<IPAddress>) { sets.record(destinations) }
 
     func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
         queries.flatMap { query -> [Result<RouteVerdict, ReachabilityError>] in

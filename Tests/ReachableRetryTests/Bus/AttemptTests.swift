@@ -1,20 +1,20 @@
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 /// The properties of an attempt.
 @Suite(.timeLimit(.minutes(10))) struct AttemptTests {
     /// Keeps the epochs of a job's attempts.
     private final class Epochs: Sendable {
-        private let epochs = Mutex<[UInt64]>([])
+        private let epochs = Recorder<UInt64>()
 
-        func note(_ attempt: Attempt) { epochs.withLock { $0.append(attempt.epoch) } }
+        func note(_ attempt: Attempt) { epochs.record(attempt.epoch) }
 
         /// The growth of the epoch from attempt to attempt.
         var steps: [UInt64] {
-            let epochs = epochs.withLock { $0 }
+            let epochs = epochs.value
             return zip(epochs.dropFirst(), epochs).map { $0 &- $1 }
         }
     }

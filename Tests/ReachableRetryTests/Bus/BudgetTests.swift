@@ -1,7 +1,7 @@
 import Glibc
 import Reachability
 import ReachabilityTesting
-import Synchronization
+import TestSupport
 import Testing
 
 @testable import ReachableRetry
@@ -12,15 +12,15 @@ import Testing
 
     @Test func deniedRetryThrowsTheLastError() async throws {
         try await Scenario().run { scenario in
-            let reports = Mutex<[GiveUp]>([])
+            let reports = Recorder<GiveUp>()
             let events = scenario.bus.events
             let policy = RetryPolicy.scenario.budget(.tokenBucket(capacity: 5))
-                .onGiveUp { report in reports.withLock { $0.append(report) } }
+                .onGiveUp { report in reports.record(report) }
             await scenario.submit("job", policy, .fails(), .fails(Trouble.refused), .ok())
             await scenario.advance(to: .seconds(60))
             #expect(scenario.starts("job") == [0, 1.1])
             #expect(scenario.result("job") == "refused" && scenario.ended("job") == 1.2, "no delay follows")
-            let report = try #require(reports.withLock { $0.count == 1 ? $0.first : nil })
+            let report = try #require(reports.value.count == 1 ? reports.value.first : nil)
             #expect(report.reason == .budget && report.attempts == 2 && report.charged == 2)
             #expect(report.lastError as? Trouble == .refused)
             let published = try #require(await events.first { $0.kind == .gaveUp }?.report)

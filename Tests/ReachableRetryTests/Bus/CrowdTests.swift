@@ -1,46 +1,40 @@
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 /// Many jobs at once.
 @Suite(.timeLimit(.minutes(10))) struct CrowdTests {
     private static let size = 10_000
 
-    final class Counters: Sendable {
-        let attempts = Atomic(0)
-        let cancelled = Atomic(0)
-        let offline = Atomic(0)
-    }
-
     @Test func oneReconnectStartsTenThousandJobsOnce() async throws {
         try await Scenario(online: false).run { scenario in
-            let (bus, monitor, counters) = (scenario.bus, scenario.monitor, Counters())
+            let (bus, monitor, attempts, offline) = (scenario.bus, scenario.monitor, Counter(), Counter())
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<Self.size {
                     // On all threads at once.
                     group.addTask(executorPreference: globalConcurrentExecutor) {
                         try await bus.retry(options: JobOptions(id: JobID("\(number)"))) { _ in
-                            counters.attempts.add(1, ordering: .relaxed)
-                            if !monitor.path.isSatisfied { counters.offline.add(1, ordering: .relaxed) }
+                            attempts.add()
+                            if !monitor.path.isSatisfied { offline.add() }
                         }
                     }
                 }
                 for number in 0..<Self.size { try await bus.parked(JobID("\(number)")) }
-                #expect(bus.nextWakeUp == nil && counters.attempts.load(ordering: .relaxed) == 0)
+                #expect(bus.nextWakeUp == nil && attempts.value == 0)
                 try scenario.network.plug("eth0")
                 try await group.waitForAll()
             }
-            #expect(counters.attempts.load(ordering: .relaxed) == Self.size)
-            #expect(counters.offline.load(ordering: .relaxed) == 0)
+            #expect(attempts.value == Self.size)
+            #expect(offline.value == 0)
             #expect(bus.usage == [0, 0, 0, 0, 0])
         }
     }
 
     @Test(arguments: [1, 2, 3] as [UInt64]) func randomCancellationsLeaveNothing(seed: UInt64) async throws {
         try await Scenario(online: false, seed: seed).run { scenario in
-            let (bus, counters) = (scenario.bus, Counters())
+            let (bus, cancelled) = (scenario.bus, Counter())
             var generator = SeededGenerator(seed: seed)
             let login = ConditionSource("login", isSatisfied: false)
             let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(3600)).attemptTimeout(.seconds(10))
@@ -51,13 +45,12 @@ import Testing
                     Task(executorPreference: globalConcurrentExecutor) {
                         do {
                             try await bus.retry(policy, options: JobOptions(when: conditions)) { attempt in
-                                counters.attempts.add(1, ordering: .relaxed)
                                 // A suspension, so that cancelling meets attempts as well.
                                 await Task.yield()
                                 if attempt.number < 3 { throw Trouble.other }
                             }
                         } catch is CancellationError {
-                            counters.cancelled.add(1, ordering: .relaxed)
+                            cancelled.add()
                         } catch {
                             Issue.record("\(error), seed \(seed)")
                         }
@@ -78,7 +71,7 @@ import Testing
             }
             for task in tasks { task.cancel() }
             for task in tasks { await task.value }
-            #expect(counters.cancelled.load(ordering: .relaxed) > 100, "seed \(seed)")
+            #expect(cancelled.value > 100, "seed \(seed)")
             #expect(bus.usage == [0, 0, 0, 0, 0], "seed \(seed)")
             #expect(bus.nextWakeUp == nil, "seed \(seed)")
             #expect(login.condition.storage.listenerCount == 0, "seed \(seed)")

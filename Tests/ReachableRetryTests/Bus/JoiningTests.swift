@@ -1,18 +1,18 @@
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 /// Jobs that several callers share.
 @Suite(.timeLimit(.minutes(10))) final class JoiningTests: Sendable {
-    private let attempts = Mutex(0)
+    private let attempts = Counter()
 
     /// Joins the job; returns after the caller has joined.
     private func sync(_ bus: RetryBus, _ value: Int = 7) -> Task<Int, any Error> {
         Task.immediate { [self] in
             try await bus.retry(joining: "sync") { _ in
-                self.attempts.withLock { $0 += 1 }
+                self.attempts.add()
                 return value
             }
         }
@@ -34,7 +34,7 @@ import Testing
             #expect(scenario.bus.pending.count == 1)
             try scenario.network.plug("eth0")
             for task in tasks { try await #expect(task.value == 0) }
-            #expect(attempts.withLock(\.self) == 1 && scenario.bus.usage == [0, 0, 0, 0, 0])
+            #expect(attempts.value == 1 && scenario.bus.usage == [0, 0, 0, 0, 0])
             #expect(scenario.bus.sharers(of: "sync") == 0)
         }
     }
@@ -73,7 +73,7 @@ import Testing
             let next = sync(scenario.bus, 9)
             try scenario.network.plug("eth0")
             try await #expect(next.value == 9)
-            #expect(attempts.withLock(\.self) == 1, "the abandoned job makes none")
+            #expect(attempts.value == 1, "the abandoned job makes none")
         }
     }
 
@@ -151,12 +151,12 @@ import Testing
     @Test func aSubmittedJobMayJoinItsSubmittersJob() async throws {
         try await Scenario(maxConcurrent: 1).run { scenario in
             let bus = scenario.bus
-            let results = Mutex<[Int]>([])
+            let results = Recorder<Int>()
             let task = scenario.start {
                 try await bus.retry(joining: "first") { _ in
                     try bus.job { _ in
                         let result = try await bus.retry(joining: "first") { _ in 2 }
-                        results.withLock { $0.append(result) }
+                        results.record(result)
                     }.submit()
                     try await scenario.clock.sleep(for: .seconds(1))
                     return 1
@@ -165,7 +165,7 @@ import Testing
             await scenario.letPass(until: task)
             await scenario.settle()
             // Its own attempt had to wait for a place, and so came after the first one's end.
-            try await #expect(task.value == 1 && results.withLock(\.self) == [2])
+            try await #expect(task.value == 1 && results.value == [2])
         }
     }
 

@@ -1,6 +1,7 @@
 import Reachability
 import ReachabilityTesting
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import ReachableRetry
@@ -8,21 +9,13 @@ import Testing
 /// Losses that a lookup finds before the monitor's events.
 @Suite(.timeLimit(.minutes(10))) struct KnownLossTests {
     /// A network whose monitor ignores requests to evaluate.
-    private final class DeafNetwork: NetworkSource {
+    private final class DeafNetwork: SourceWrapper {
         let network: SimulatedNetwork
         let wakes = Atomic(0)
 
         init(_ network: SimulatedNetwork) { self.network = network }
 
-        func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
-            try await network.run(deliver: deliver)
-        }
-
         func wake() { wakes.add(1, ordering: .relaxed) }
-
-        func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try network.interfaces() }
-
-        func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { network.routes(to: queries) }
     }
 
     private func removeRouteSilently(_ network: SimulatedNetwork) throws {

@@ -1,7 +1,7 @@
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 /// The limits of jobs and attempts.
@@ -18,15 +18,15 @@ import Testing
 
     @Test func theDeadlineCancelsARunningAttemptAndAwaitsIt() async throws {
         try await Scenario().run { scenario in
-            let reports = Mutex<[GiveUp]>([])
+            let reports = Recorder<GiveUp>()
             let policy = RetryPolicy.scenario.giveUpAfter(elapsed: .seconds(5)).onGiveUp { report in
-                reports.withLock { $0.append(report) }
+                reports.record(report)
             }
             await scenario.submit("job", policy, .fails(), .ok(after: .seconds(100)))
             await scenario.advance(to: .seconds(100))
             #expect(scenario.starts("job") == [0, 1.1] && scenario.ended("job") == 5)
             #expect(scenario.result("job") == "\(RetryError.deadline)")
-            let report = try #require(reports.withLock { $0.count == 1 ? $0.first : nil })
+            let report = try #require(reports.value.count == 1 ? reports.value.first : nil)
             #expect(report.reason == .deadline && report.attempts == 2 && report.elapsed == .seconds(5) && report.waited == .zero)
         }
     }

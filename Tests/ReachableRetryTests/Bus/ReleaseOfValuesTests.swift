@@ -2,6 +2,7 @@ import Reachability
 import ReachabilityTesting
 import ReachableRetry
 import Synchronization
+import TestSupport
 import Testing
 
 /// The bus releases values of its callers outside of its lock, because a `deinit` may use the bus.
@@ -15,12 +16,8 @@ import Testing
 
         deinit {
             _ = bus.pending
-            count.value.add(1, ordering: .relaxed)
+            count.add()
         }
-    }
-
-    private final class Counter: Sendable {
-        let value = Atomic(0)
     }
 
     @Test func errorsAreReleasedOutsideOfTheLock() async throws {
@@ -30,7 +27,7 @@ import Testing
             if attempt.number < 5 { throw BusUser(bus, count) }
         }
         _ = try? await bus.retry(RetryPolicy(.immediate).giveUpAfter(maxAttempts: 2)) { _ in throw BusUser(bus, count) }
-        #expect(count.value.load(ordering: .relaxed) == 6)
+        #expect(count.value == 6)
     }
 
     @Test(arguments: [true, false]) func closuresAreReleasedOutsideOfTheLock(detached: Bool) async throws {
@@ -60,7 +57,7 @@ import Testing
             withExtendedLifetime(events) {}
         }
         await bus.shutdown(drain: nil)
-        #expect(count.value.load(ordering: .relaxed) == 2)
+        #expect(count.value == 2)
     }
 
     /// A clock that a test sets, even backwards.

@@ -1,7 +1,7 @@
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 /// Attempts whose source address is lost.
@@ -111,14 +111,14 @@ private final class Feed: AsyncSequence, Sendable {
     typealias Element = Int
     typealias Failure = Never
 
-    private let iterations = Mutex<[AsyncStream<Int>.Continuation]>([])
+    private let iterations = Recorder<AsyncStream<Int>.Continuation>()
 
-    var iteration: AsyncStream<Int>.Continuation? { iterations.withLock { $0.last } }
-    var count: Int { iterations.withLock { $0.count } }
+    var iteration: AsyncStream<Int>.Continuation? { iterations.value.last }
+    var count: Int { iterations.value.count }
 
     func makeAsyncIterator() -> AsyncStream<Int>.Iterator {
         let (stream, iteration) = AsyncStream.makeStream(of: Int.self)
-        iterations.withLock { $0.append(iteration) }
+        iterations.record(iteration)
         return stream.makeAsyncIterator()
     }
 }

@@ -11,8 +11,8 @@ import Testing
 ///
 /// `RETRY_STORIES` sets their number, `RETRY_STORY` the seed of a single one.
 @Suite(.timeLimit(.minutes(60)), .computing) struct StoryTests {
-    private static let count = getenv("RETRY_STORIES").flatMap { Int(String(cString: $0)) } ?? 60
-    private static let seed = getenv("RETRY_STORY").flatMap { UInt64(String(cString: $0)) }
+    private static let count = variable("RETRY_STORIES") ?? 60
+    private static let seed: UInt64? = variable("RETRY_STORY")
 
     @Test(arguments: 0..<4) func everyStoryComesToRest(part: Int) async throws {
         let seeds = Self.seed.map { [$0] } ?? (0..<UInt64(Self.count)).filter { $0 % 4 == UInt64(part) }

@@ -1,6 +1,7 @@
 import Reachability
 import ReachabilityTesting
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import ReachableRetry
@@ -89,9 +90,9 @@ import Testing
     @Test func eachAttemptMakesASequence() async throws {
         try await Scenario().run { scenario in
             let policy = RetryPolicy.scenario.attemptTimeout(.seconds(5))
-            let numbers = Mutex<[Int]>([])
+            let numbers = Recorder<Int>()
             let sequence = scenario.bus.sequence(policy) { attempt in
-                numbers.withLock { $0.append(attempt.number) }
+                numbers.record(attempt.number)
                 if attempt.number == 1 { throw Trouble.refused }
                 return AsyncStream<Int> { continuation in
                     continuation.yield(attempt.number)
@@ -102,7 +103,7 @@ import Testing
             let reader = scenario.start { try await sequence.reduce(into: [Int]()) { $0.append($1) } }
             await scenario.letPass(until: reader)
             try await #expect(reader.value == [2, 3])
-            #expect(numbers.withLock(\.self) == [1, 2, 3] && scenario.bus.usage == [0, 0, 0, 0, 0])
+            #expect(numbers.value == [1, 2, 3] && scenario.bus.usage == [0, 0, 0, 0, 0])
         }
     }
 

@@ -1,5 +1,6 @@
 import Reachability
 import ReachabilityTesting
+import TestSupport
 import Testing
 
 /// The code on the landing pages is compiled and does what the pages say.

@@ -1,7 +1,7 @@
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 /// Alamofire's retry policy, its retrier for outages, and its chains of retriers.
@@ -117,25 +117,25 @@ import Testing
 
     @Test func aCancelledRequestIsNotRepeated() async throws {
         try await Scenario(release: .immediate).run { scenario in
-            let giveUps = Mutex(0)
-            let policy = RetryPolicy.peer(.immediate, attempts: nil).onGiveUp { _ in giveUps.withLock { $0 += 1 } }
+            let giveUps = Counter()
+            let policy = RetryPolicy.peer(.immediate, attempts: nil).onGiveUp { _ in giveUps.add() }
             let task = await scenario.submit("job", policy, .fails(after: .seconds(10)))
             await scenario.advance(to: .seconds(1))
             task.cancel()
             await task.value
             await scenario.advance(to: .seconds(60))
             #expect(scenario.starts("job") == [0] && scenario.ended("job") == 1)
-            #expect(scenario.result("job") == "CancellationError()" && giveUps.withLock(\.self) == 0)
+            #expect(scenario.result("job") == "CancellationError()" && giveUps.value == 0)
         }
     }
 
     /// The first decision counts, and later classifiers are not called.
     @Test func firstDecisionInAChainCounts() async throws {
         try await Scenario(release: .immediate).run { scenario in
-            let asked = Mutex<[String]>([])
+            let asked = Recorder<String>()
             func retrier(_ name: String, _ answer: AttemptFailure?) -> @Sendable (any Error) -> AttemptFailure? {
                 { _ in
-                    asked.withLock { $0.append(name) }
+                    asked.record(name)
                     return answer
                 }
             }
@@ -144,7 +144,7 @@ import Testing
                 .classify(retrier("C", .permanent))
             await scenario.submit("job", policy, Self.instant)
             await scenario.advance(to: .seconds(60))
-            #expect(scenario.starts("job") == [0, 2] && asked.withLock(\.self) == ["A", "B", "A", "B"])
+            #expect(scenario.starts("job") == [0, 2] && asked.value == ["A", "B", "A", "B"])
         }
     }
 

@@ -1,7 +1,7 @@
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 /// Libraries that delay each failure, including the last: Donny Wals' retry of publishers, and RepetitiveTask.
@@ -30,15 +30,15 @@ import Testing
     /// Shared publishers replay the first error: each attempt must run the operation again.
     @Test func eachAttemptHasThePreviousError() async throws {
         let errors = [Trouble.other, .busy(retryAfter: nil), .refused]
-        let previousFailures = Mutex<[Trouble?]>([])
+        let previousFailures = Recorder<Trouble?>()
         let bus = RetryBus(ReachabilityMonitor())
         let thrown = await #expect(throws: Trouble.self) {
             try await bus.retry(.peer(.immediate, attempts: 3)) { attempt in
-                previousFailures.withLock { $0.append(attempt.previousFailure as? Trouble) }
+                previousFailures.record(attempt.previousFailure as? Trouble)
                 throw errors[min(attempt.number, errors.count) - 1]
             }
         }
-        #expect(previousFailures.withLock(\.self) == [nil, .other, .busy(retryAfter: nil)] && thrown == .refused)
+        #expect(previousFailures.value == [nil, .other, .busy(retryAfter: nil)] && thrown == .refused)
     }
 
     private static func failsBusy(_ seconds: Double) -> Act { .fails(Trouble.busy(retryAfter: .seconds(seconds)), after: .zero) }
@@ -73,11 +73,11 @@ import Testing
     /// RepetitiveTask's error has the count, but not the cause.
     @Test func reportHasCauseAndCount() async throws {
         try await Scenario(release: .immediate).run { scenario in
-            let reports = Mutex<[GiveUp]>([])
-            let policy = RetryPolicy.peer(.immediate, attempts: 4).onGiveUp { report in reports.withLock { $0.append(report) } }
+            let reports = Recorder<GiveUp>()
+            let policy = RetryPolicy.peer(.immediate, attempts: 4).onGiveUp { report in reports.record(report) }
             await scenario.submit("job", policy, Self.failsBusy(5))
             await scenario.advance(to: .seconds(60))
-            let report = try #require(reports.withLock { $0.first })
+            let report = try #require(reports.value.first)
             #expect(report.attempts == 4 && report.charged == 4 && report.elapsed == .seconds(15))
             #expect(report.lastError as? Trouble == .busy(retryAfter: .seconds(5)))
         }

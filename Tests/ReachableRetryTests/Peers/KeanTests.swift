@@ -1,7 +1,7 @@
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 /// kean's smart retry, the origin of the merge of timers and reconnects.
@@ -77,9 +77,9 @@ import Testing
         ] as [(RetryPolicy.ReconnectRule, [Int])])
     func customDelaysAreComputedOnDemand(rule: RetryPolicy.ReconnectRule, expected: [Int]) async throws {
         try await Scenario(release: .immediate).run { scenario in
-            let asked = Mutex<[Int]>([])
+            let asked = Recorder<Int>()
             let backoff = Backoff.custom { n in
-                asked.withLock { $0.append(n) }
+                asked.record(n)
                 return .seconds(1)
             }
             await scenario.submit("job", .peer(backoff, attempts: 4).onReconnect(rule), .fails())
@@ -87,7 +87,7 @@ import Testing
             try await scenario.at(.seconds(5)) { try $0.plug("eth0") }
             await scenario.advance(to: .seconds(60))
             #expect(scenario.starts("job") == [0, 1.1, 5, 6.1, 7.2] && scenario.result("job") == "other")
-            #expect(asked.withLock(\.self) == expected)
+            #expect(asked.value == expected)
         }
     }
 }

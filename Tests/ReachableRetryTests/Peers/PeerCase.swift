@@ -1,7 +1,7 @@
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 /// A case from another library's tests or documentation, written as a job of the bus.
@@ -35,14 +35,14 @@ struct PeerCase: Sendable, CustomTestStringConvertible {
 
     func check() async throws {
         try await Scenario(online: isOnline, release: .immediate).run { scenario in
-            let reports = Mutex<[GiveUp]>([])
-            await scenario.submit("job", policy.onGiveUp { report in reports.withLock { $0.append(report) } }, acts: acts)
+            let reports = Recorder<GiveUp>()
+            await scenario.submit("job", policy.onGiveUp { report in reports.record(report) }, acts: acts)
             for (time, change) in changes { try await scenario.at(.seconds(time)) { try change.happen(to: $0) } }
             await scenario.advance(to: .seconds(2000))
             #expect(scenario.starts("job") == starts)
             #expect(scenario.ended("job") == ends)
             if ends != nil { #expect(scenario.result("job") == result) }
-            let given = reports.withLock(\.self)
+            let given = reports.value
             #expect(given.map(\.reason) == (reason.map { [$0] } ?? []))
             #expect(given.allSatisfy { $0.attempts == starts.count }, "the report counts what was started")
         }
