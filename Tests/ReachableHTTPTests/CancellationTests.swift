@@ -4,6 +4,7 @@ import FoundationNetworking
 import MisbehavingServer
 import ReachableHTTP
 import ReachableRetry
+import TestSupport
 import Testing
 
 /// Requests that end right after their start; a fault of Foundation then ends the process.
@@ -23,7 +24,7 @@ import Testing
     enum Kind: String, Codable, CaseIterable, Sendable { case data, upload, download }
 
     /// The number of requests of each pair.
-    static let count = ProcessInfo.processInfo.environment["HTTP_CANCELLATIONS"].flatMap { Int($0) } ?? 100
+    static let count = variable("HTTP_CANCELLATIONS") ?? 100
 
     /// Each pair has a process of its own.
     @Test(arguments: Configuration.allCases, Kind.allCases)
@@ -46,9 +47,7 @@ import Testing
 
     private static var usage: (descriptors: Int, memory: Int) {
         get throws {
-            let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8).split(separator: "\n")
-            let memory = status.first { $0.hasPrefix("VmRSS:") }?.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) }
-            return (try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count, memory ?? 0)
+            (try openFiles().count, processStatus("VmRSS") ?? 0)
         }
     }
 
@@ -72,7 +71,7 @@ import Testing
                 try await group.waitForAll()
             }
             // A download that was cut may remove its own file at the same time.
-            for file in try folder.contents { try? FileManager.default.removeItem(at: file) }
+            for name in folder.names { unlink("\(folder.path)/\(name)") }
         }
 
         /// Cancels every other request; an attempt timeout ends the others.

@@ -3,9 +3,10 @@ import Foundation
 import FoundationNetworking
 import MisbehavingServer
 import Reachability
+import ReachabilityTesting
 import ReachableHTTP
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 /// Responses that ask for credentials, which Foundation on Linux waits for.
@@ -68,7 +69,7 @@ import Testing
             defer { session.finishTasksAndInvalidate() }
             let (data, response) = try await session.data(for: try exchange.request(), retrying: .steady, on: exchange.bus)
             #expect(response.statusCode == 200 && data == Data("hello".utf8))
-            #expect(keeper.asked.withLock { $0 } == 1)
+            #expect(keeper.asked.value == 1)
         }
     }
 
@@ -92,13 +93,13 @@ import Testing
 
 /// A delegate that knows a password.
 final class PasswordKeeper: NSObject, URLSessionTaskDelegate {
-    let asked = Mutex(0)
+    let asked = Counter()
 
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        asked.withLock { $0 += 1 }
+        asked.add()
         completionHandler(.useCredential, URLCredential(user: "u", password: "p", persistence: .forSession))
     }
 }

@@ -3,7 +3,7 @@ import FoundationNetworking
 import MisbehavingServer
 import ReachabilityTesting
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 @testable import ReachableHTTP
@@ -183,8 +183,7 @@ import Testing
             }
             await #expect(throws: URLError.self) { _ = try await download(exchange, options) }
             #expect(exchange.server.requests.count == 4)
-            let left = try folder.contents
-            #expect(left.isEmpty)
+            #expect(folder.names.isEmpty)
             await #expect(throws: CocoaError.self) {
                 _ = try await download(
                     exchange, .with { $0.downloadDirectory = folder.url.appendingPathComponent("missing") })
@@ -194,9 +193,8 @@ import Testing
     }
 
     @Test func uploadOfFileStartsAgain() async throws {
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).upload")
-        try Data(Self.body).write(to: file)
-        defer { try? FileManager.default.removeItem(at: file) }
+        let folder = try TemporaryFolder()
+        let file = URL(fileURLWithPath: try folder.write(Self.body, to: "upload"))
         try await Exchange.run {
             $0.number == 1 ? .reset : .respond(201)
         } _: { exchange in

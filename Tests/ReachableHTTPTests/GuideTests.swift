@@ -4,7 +4,7 @@ import MisbehavingServer
 import ReachabilityTesting
 import ReachableHTTP
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 /// The examples of the library's pages.
@@ -18,18 +18,12 @@ import Testing
         ("DurableRequests", "OrderService"),
     ])
     func pageShowsCompiledFile(page: String, example: String) throws {
-        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        let root = folder.deletingLastPathComponent().deletingLastPathComponent()
-        let page = root.appendingPathComponent("Sources/ReachableHTTP/ReachableHTTP.docc/\(page).md")
-        let shown = try String(contentsOf: page, encoding: .utf8).components(separatedBy: "```swift\n").dropFirst().compactMap {
-            $0.components(separatedBy: "```").first
-        }
-        var compiled = try String(contentsOf: folder.appendingPathComponent("Guide/\(example).swift"), encoding: .utf8)
+        var compiled = try Documents.text("Tests/ReachableHTTPTests/Guide/\(example).swift")
         let trait = (begin: "#if AsyncHTTPClient\n", end: "#endif\n")
         if compiled.hasPrefix(trait.begin), compiled.hasSuffix(trait.end) {
             compiled = String(compiled.dropFirst(trait.begin.count).dropLast(trait.end.count))
         }
-        #expect(shown == [compiled])
+        #expect(try Documents.swiftBlocks("Sources/ReachableHTTP/ReachableHTTP.docc/\(page).md") == [compiled])
     }
 
     @Test func photoIsStoredAfterOneCall() async throws {
@@ -45,15 +39,10 @@ import Testing
         try await Exchange.run {
             $0.number == 1 ? .reset : .respond(201)
         } _: { exchange in
-            let count = Mutex(0)
+            let count = Counter()
             let service = PhotoService(
                 server: try #require(try exchange.request().url),
-                token: {
-                    count.withLock { count in
-                        count += 1
-                        return "\(count)"
-                    }
-                }, bus: exchange.bus, session: exchange.session)
+                token: { "\(count.add())" }, bus: exchange.bus, session: exchange.session)
             var events = exchange.bus.events.makeAsyncIterator()
             let sending = Task { try await service.send(Data([1, 2, 3])) }
             try await untilBackingOff(&events)

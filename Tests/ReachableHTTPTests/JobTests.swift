@@ -4,7 +4,7 @@ import MisbehavingServer
 import ReachabilityTesting
 import ReachableHTTP
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 /// Requests as values of `Job`, and the options for their place on a bus.
@@ -37,16 +37,12 @@ import Testing
             if request.headers["x-life"] == "0" { return .respond(404) }
             return request.number < 4 ? .respond(503) : .respond(200, [:], "ok")
         } _: { exchange in
-            let lives = Mutex(0)
+            let lives = Counter()
             let options = HTTPRetryOptions.with {
                 $0.adapt = { request, attempt in
                     var request = request
                     if attempt.number == 1 {
-                        let life = lives.withLock { lives in
-                            defer { lives += 1 }
-                            return lives
-                        }
-                        request.setValue("\(life)", forHTTPHeaderField: "X-Life")
+                        request.setValue("\(lives.add() - 1)", forHTTPHeaderField: "X-Life")
                     }
                     return request
                 }

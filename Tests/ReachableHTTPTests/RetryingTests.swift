@@ -5,6 +5,7 @@ import ReachabilityTesting
 import ReachableHTTP
 import ReachableRetry
 import Synchronization
+import TestSupport
 import Testing
 
 /// Requests to a real server, repeated by a bus in virtual time.
@@ -104,17 +105,17 @@ import Testing
         try await Exchange.run { _ in
             .respond(404, [:], "not here")
         } _: { exchange in
-            let giveUps = Mutex(0)
-            let policy = RetryPolicy.steady.onGiveUp { _ in giveUps.withLock { $0 += 1 } }
+            let giveUps = Counter()
+            let policy = RetryPolicy.steady.onGiveUp { _ in giveUps.add() }
             let (data, response) = try await exchange.session.data(for: try exchange.request(), retrying: policy, on: exchange.bus)
             #expect(response.statusCode == 404 && String(decoding: data, as: UTF8.self) == "not here")
-            #expect(giveUps.withLock { $0 } == 0, "a value is no failure")
+            #expect(giveUps.value == 0, "a value is no failure")
             let error = try await #require(throws: HTTPStatusError.self) {
                 _ = try await exchange.session.data(
                     for: try exchange.request(), retrying: policy, on: exchange.bus, options: .with { $0.errorStatuses = .thrown })
             }
             #expect(error.status == 404 && error.data == Data("not here".utf8) && error.description.contains("404"))
-            #expect(exchange.server.requests.count == 2 && giveUps.withLock { $0 } == 1)
+            #expect(exchange.server.requests.count == 2 && giveUps.value == 1)
         }
     }
 

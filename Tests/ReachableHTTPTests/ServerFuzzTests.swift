@@ -5,6 +5,7 @@ import ReachabilityTesting
 import ReachableHTTP
 import ReachableRetry
 import Synchronization
+import TestSupport
 import Testing
 
 #if AsyncHTTPClient
@@ -18,9 +19,9 @@ import NIOHTTP1
 /// They tell no lie that a client cannot see through: a strong tag names one version of a file, and a length is that of the whole.
 /// The environment variable `HTTP_FUZZ` sets the number of downloads and posts of each client.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct ServerFuzzTests {
-    static let count = ProcessInfo.processInfo.environment["HTTP_FUZZ"].flatMap { Int($0) } ?? 200
+    static let count = variable("HTTP_FUZZ") ?? 200
     static let seed =
-        ProcessInfo.processInfo.environment["HTTP_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0 ... .max)
+        variable("HTTP_SEED") ?? UInt64.random(in: 0 ... .max)
 
     /// One client's way to make the requests of a run.
     struct Client: Sendable {

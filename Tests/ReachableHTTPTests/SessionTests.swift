@@ -5,7 +5,7 @@ import MisbehavingServer
 import Reachability
 import ReachabilityTesting
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 @testable import ReachableHTTP
@@ -177,9 +177,8 @@ import Testing
     @Test func waitingDownloadsHoldNoDescriptors() async {
         await #expect(processExitsWith: .success) {
             try await Exchange.run(answering(.ok)) { exchange in
-                func open() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
                 try exchange.network.pull("eth0")
-                let before = try open()
+                let before = try openFiles().count
                 let loading = try (0..<1100).map { index in
                     Task { [request = try exchange.request()] in
                         try await exchange.session.download(
@@ -187,7 +186,7 @@ import Testing
                     }
                 }
                 for index in 0..<1100 { _ = try await exchange.bus.parked(JobID("job \(index)")) }
-                let during = try open()
+                let during = try openFiles().count
                 for task in loading { task.cancel() }
                 for task in loading { _ = await task.result }
                 print("descriptors: \(before) before, \(during) with 1100 downloads that wait")
@@ -230,7 +229,7 @@ import Testing
 
     @Test func interruptedDownloadsHoldNoDescriptors() async throws {
         try await resumeDownload { folder in
-            let (files, descriptors) = (try folder.contents.count, try folder.openDescriptors)
+            let (files, descriptors) = (folder.names.count, try folder.openDescriptors)
             #expect(files == 1 && descriptors == 0)
         } afterwards: { _, folder, response in
             let descriptors = try folder.openDescriptors
@@ -240,7 +239,7 @@ import Testing
 
     @Test(arguments: [true, false]) func tidiedFileStartsAgain(isRemoved: Bool) async throws {
         try await resumeDownload { folder in
-            let part = try #require(try folder.contents.first)
+            let part = folder.url.appendingPathComponent(try #require(folder.names.first))
             if isRemoved {
                 try FileManager.default.removeItem(at: part)
             } else {
@@ -252,29 +251,7 @@ import Testing
     }
 }
 
-/// A directory that is removed with the object.
-final class TemporaryFolder: Sendable {
-    let url: URL
-
-    init() throws {
-        url = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-    }
-
-    deinit { try? FileManager.default.removeItem(at: url) }
-
-    var contents: [URL] {
-        get throws { try FileManager.default.contentsOfDirectory(at: url, includingPropertiesForKeys: nil) }
-    }
-
+extension TemporaryFolder {
     /// The number of its files that this process has open.
-    var openDescriptors: Int {
-        get throws {
-            let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
-            return descriptors.count { number in
-                let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)")
-                return target?.hasPrefix(url.path) == true
-            }
-        }
-    }
+    fileprivate var openDescriptors: Int { get throws { try openFiles().values.count { $0.hasPrefix(path) } } }
 }

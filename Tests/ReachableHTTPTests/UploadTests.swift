@@ -4,6 +4,7 @@ import MisbehavingServer
 import ReachabilityTesting
 import ReachableHTTP
 import ReachableRetry
+import TestSupport
 import Testing
 
 /// Bodies of requests when the connection or the place of the resource changes.

@@ -4,21 +4,16 @@ import Reachability
 import ReachabilityTesting
 import ReachableRetry
 import Synchronization
+import TestSupport
 import Testing
 
 /// The examples of the article "Captive portals".
 @Suite(.timeLimit(.minutes(20))) struct ValidationGuideTests {
     @Test func pageShowsCompiledFiles() throws {
-        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        let root = tests.deletingLastPathComponent().deletingLastPathComponent()
-        let page = root.appendingPathComponent("Sources/Reachability/Reachability.docc/Validation.md")
-        let shown = try String(contentsOf: page, encoding: .utf8).components(separatedBy: "```swift\n").dropFirst().compactMap {
-            $0.components(separatedBy: "```").first
-        }
         let compiled = try ["Watching", "Waiting", "Greeting"].map {
-            try String(contentsOf: tests.appendingPathComponent("ValidationGuide/\($0).swift"), encoding: .utf8)
+            try Documents.text("Tests/ReachableHTTPTests/ValidationGuide/\($0).swift")
         }
-        #expect(shown == compiled)
+        #expect(try Documents.swiftBlocks("Sources/Reachability/Reachability.docc/Validation.md") == compiled)
     }
 
     /// Validates until the server answers: a slow machine may time out first.

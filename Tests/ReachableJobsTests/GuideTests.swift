@@ -1,4 +1,4 @@
-import Foundation
+import TestSupport
 import Testing
 
 /// The code of each guide is that of an example and of its tests.
@@ -23,25 +23,7 @@ struct GuideTests {
     ]
 
     @Test(arguments: guides) func guideShowsTheCompiledFiles(guide: Guide) throws {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
         let catalog = "Sources/\(guide.library)/\(guide.library).docc"
-        let page = try Self.text(root.appendingPathComponent("\(catalog)/\(guide.name).md"))
-        let shown = Set(["swift", "sql"].flatMap { Self.blocks(of: $0, in: page) })
-        let files = try guide.folders.flatMap {
-            try FileManager.default.contentsOfDirectory(at: root.appendingPathComponent($0), includingPropertiesForKeys: nil)
-        }
-        let compiled = try Dictionary(
-            files.filter { ["swift", "sql"].contains($0.pathExtension) }.map { (try Self.text($0), $0.lastPathComponent) },
-            uniquingKeysWith: { first, _ in first })
-        for block in shown { #expect(compiled[block] != nil, "no file says this:\n\(block)") }
-        for (text, name) in compiled { #expect(shown.contains(text), "\(name) is not in the guide as it is") }
+        try Documents.expect("\(catalog)/\(guide.name).md", toShowTheFilesOf: guide.folders, in: ["swift", "sql"])
     }
-
-    /// Returns the code blocks of a language.
-    private static func blocks(of language: String, in page: String) -> [String] {
-        page.components(separatedBy: "```\(language)\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
-    }
-
-    private static func text(_ file: URL) throws -> String { try String(contentsOf: file, encoding: .utf8) }
 }

@@ -1,3 +1,6 @@
+internal import TestSupport
+internal import Testing
+
 /// A state with all that its future depends on.
 package protocol ExplorableWorld {
     associatedtype Step
@@ -159,5 +162,25 @@ package struct Exploration<World: ExplorableWorld> {
             throw Fault(description: "\(error)\nin the end, when nothing goes wrong:\n\(Self.lines(path))")
         }
         live.formUnion(seen)
+    }
+}
+
+extension Exploration {
+    /// Explores a setting, prints what it found, and checks that no promise was broken.
+    ///
+    /// A small setting is explored whole. Of others a debug build explores the nearest states, and prints how many it left out.
+    /// Environment variables widen that; use them with optimization: `swift test -c release -Xswiftc -enable-testing`.
+    ///
+    /// - `NAME_WHOLE`: all states of all settings.
+    /// - `NAME`, a number: this many states of each.
+    package static func check(_ start: World, _ setting: String, isSmall: Bool, variable name: String, nearest: Int) {
+        let wanted: String? = variable("\(name)_WHOLE")
+        let isWhole = isSmall || wanted != nil
+        let limit = isWhole ? .max : variable(name) ?? nearest
+        let began = ContinuousClock.now
+        let outcome = explore(start, limit: limit)
+        print("\(setting): \(outcome.summary), in \(ContinuousClock.now - began)")
+        #expect(outcome.fault == nil, "\(outcome.fault ?? "")")
+        #expect(outcome.isComplete || !isWhole && outcome.states >= limit)
     }
 }

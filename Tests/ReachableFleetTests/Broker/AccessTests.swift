@@ -10,51 +10,41 @@ import Testing
 struct AccessTests {
     /// The certificates and the broker that uses them.
     private final class Site: Sendable {
-        let folder: URL
+        let folder: TemporaryFolder
         let broker: TestBroker
 
         init() throws {
-            folder = FileManager.default.temporaryDirectory.appendingPathComponent("certificates-\(UUID().uuidString)")
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-            let examples = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-                .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Packaging/mosquitto")
-            let maker = examples.appendingPathComponent("make-certificates").path
-            try TestBroker.run(maker, ["localhost", "nas", "kiosk", "operator"], in: folder)
+            folder = try TemporaryFolder()
+            let maker = Documents.root.appendingPathComponent("Packaging/mosquitto/make-certificates").path
+            try Process([maker, "localhost", "nas", "kiosk", "operator"], in: folder.path).succeed()
             // An authority that the broker does not know.
-            let other = folder.appendingPathComponent("other")
-            try FileManager.default.createDirectory(at: other, withIntermediateDirectories: false)
-            try TestBroker.run(maker, ["localhost", "nas"], in: other)
-            func example(_ name: String) throws -> String {
-                try String(contentsOf: examples.appendingPathComponent(name), encoding: .utf8)
-            }
+            try Process([maker, "localhost", "nas"], in: folder.makeFolder("other")).succeed()
+            func example(_ name: String) throws -> String { try Documents.text("Packaging/mosquitto/\(name)") }
             let text =
                 try example("mosquitto.conf").replacing("/etc/mosquitto/fleet", with: "FOLDER")
                 .replacing("listener 8883", with: "listener PORT 127.0.0.1") + "log_dest stderr\n"
             var files = ["acl": Data(try example("acl").utf8)]
             for name in ["ca.pem", "broker.pem", "broker.key"] {
-                files[name] = try Data(contentsOf: folder.appendingPathComponent(name))
+                files[name] = try Data(contentsOf: folder.url.appendingPathComponent(name))
             }
             broker = try TestBroker(.mosquitto, configuration: text, files: files)
         }
-
-        deinit { try? FileManager.default.removeItem(at: folder) }
 
         /// Starts a member with the certificate of a name.
         func probe(
             _ node: String, of site: String = "home", as name: String? = nil, host: String = "localhost", ca: String = "ca.pem",
             folder other: String = ""
         ) throws -> ProbeMember {
-            var options = ["ca=\(folder.appendingPathComponent(ca).path)"]
+            var options = ["ca=\(folder.path)/\(ca)"]
             if let name = name ?? Optional(node) {
-                let base = folder.appendingPathComponent(other)
-                options += ["cert=\(base.appendingPathComponent("\(name).pem").path)"]
-                options += ["key=\(base.appendingPathComponent("\(name).key").path)"]
+                let base = "\(folder.path)/\(other)/\(name)"
+                options += ["cert=\(base).pem", "key=\(base).key"]
             }
             return try ProbeMember("mqtts://\(host):\(broker.port)", site, node, options)
         }
 
         func bareProbe(_ node: String, scheme: String = "mqtts") throws -> ProbeMember {
-            let options = scheme == "mqtts" ? ["ca=\(folder.appendingPathComponent("ca.pem").path)"] : []
+            let options = scheme == "mqtts" ? ["ca=\(folder.path)/ca.pem"] : []
             return try ProbeMember("\(scheme)://localhost:\(broker.port)", "home", node, options)
         }
     }
@@ -119,22 +109,18 @@ struct AccessTests {
     }
 
     @Test func passwordsComeFromAFileAndAreNeverShown() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("passwords-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let (right, wrong) = (folder.appendingPathComponent("right"), folder.appendingPathComponent("wrong"))
-        try Data("flabbergast\n".utf8).write(to: right)
-        try Data("gobsmacked\n".utf8).write(to: wrong)
-        let passwords = folder.appendingPathComponent("passwords")
-        try TestBroker.run("/usr/bin/mosquitto_passwd", ["-b", "-c", passwords.path, "kiosk", "flabbergast"])
+        let folder = try TemporaryFolder()
+        let (right, wrong) = (try folder.write("flabbergast\n", to: "right"), try folder.write("gobsmacked\n", to: "wrong"))
+        let passwords = folder.url.appendingPathComponent("passwords")
+        try Process(["/usr/bin/mosquitto_passwd", "-b", "-c", passwords.path, "kiosk", "flabbergast"]).succeed()
         let text = "listener PORT 127.0.0.1\nallow_anonymous false\npassword_file FOLDER/passwords\nlog_dest stderr\n"
         let broker = try TestBroker(.mosquitto, configuration: text, files: ["passwords": try Data(contentsOf: passwords)])
-        let member = try ProbeMember(broker.url, "site", "kiosk", ["user=kiosk", "password=\(right.path)"])
+        let member = try ProbeMember(broker.url, "site", "kiosk", ["user=kiosk", "password=\(right)"])
         #expect(member.line("current")?.contains("kiosk=online") == true)
-        let title = try String(contentsOfFile: "/proc/\(member.identifier)/cmdline", encoding: .utf8)
+        let title = readFile("/proc/\(member.identifier)/cmdline")
         #expect(!title.contains("flabbergast"))
         member.kill()
-        let refused = failure(try ProbeMember(broker.url, "site", "kiosk", ["user=kiosk", "password=\(wrong.path)"]))
+        let refused = failure(try ProbeMember(broker.url, "site", "kiosk", ["user=kiosk", "password=\(wrong)"]))
         #expect(refused.contains("refuses the user name or password") || refused.contains("does not authorise this client"))
         #expect(refused.contains("; next: ") && !refused.contains("gobsmacked"))
         let missing = failure(try ProbeMember(broker.url, "site", "kiosk", ["user=kiosk", "password=\(folder.path)/none"]))

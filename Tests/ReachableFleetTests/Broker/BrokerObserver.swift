@@ -3,6 +3,7 @@ import Reachability
 import ReachabilityTesting
 import ReachableRetry
 import Synchronization
+import TestSupport
 
 @testable import ReachableFleet
 
@@ -89,7 +90,7 @@ final class DeafTransport: FleetTransport {
     }
 
     private let base: any FleetTransport
-    private let lines = Mutex<[Line]>([])
+    private let lines = Recorder<Line>()
 
     init(_ base: any FleetTransport) { self.base = base }
 
@@ -98,13 +99,13 @@ final class DeafTransport: FleetTransport {
     func link(_ connection: FleetConnection, _ receive: @escaping @Sendable (FleetLinkEvent) -> Void) -> any FleetLink {
         let gate = Gate()
         let link = base.link(connection) { event in if !gate.isShut.load(ordering: .acquiring) { receive(event) } }
-        lines.withLock { $0.append(Line(link: link, receive: receive, isDeaf: gate)) }
+        lines.record(Line(link: link, receive: receive, isDeaf: gate))
         return link
     }
 
     /// Has the member believe that its line is dead.
     func abandon() {
-        guard let line = lines.withLock(\.last) else { return }
+        guard let line = lines.value.last else { return }
         line.isDeaf.isShut.store(true, ordering: .releasing)
         line.receive(.ended(FleetError(.connectionLost, subject: "the line is dead")))
     }

@@ -148,9 +148,7 @@ struct BrokerTests {
     @Test(arguments: BrokerKind.allCases) func reinstalledNodeGoesOnCounting(kind: BrokerKind) async throws {
         let broker = try TestBroker(kind)
         try await BrokerSession.run(broker) { _, observer in
-            let folder = FileManager.default.temporaryDirectory.appendingPathComponent("state-\(UUID().uuidString)")
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-            defer { try? FileManager.default.removeItem(at: folder) }
+            let folder = try TemporaryFolder()
             var epochs: [UInt64] = []
             for isKept in [true, true, false] {
                 let probe = try ProbeMember(broker.url, "site", "nas", ["state=\(folder.path)"])
@@ -159,9 +157,7 @@ struct BrokerTests {
                 probe.kill()
                 await observer.until("nas", is: .lost)
                 if !isKept { continue }
-                for file in try FileManager.default.contentsOfDirectory(atPath: folder.path) where epochs.count == 2 {
-                    try FileManager.default.removeItem(at: folder.appendingPathComponent(file))
-                }
+                if epochs.count == 2 { for name in folder.names { unlink("\(folder.path)/\(name)") } }
             }
             #expect(epochs == epochs.sorted() && Set(epochs).count == 3, "\(epochs)")
         }

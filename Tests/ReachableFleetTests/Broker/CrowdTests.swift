@@ -1,5 +1,4 @@
 #if MQTT
-import Foundation
 import TestSupport
 import Testing
 
@@ -22,7 +21,7 @@ struct CrowdTests {
     /// FLEET_CROWD sets their number, and FLEET_PROBE another build of the probe.
     @Test(arguments: BrokerKind.allCases) func manyMembersShareAThread(kind: BrokerKind) async throws {
         let broker = try TestBroker(kind)
-        let count = ProcessInfo.processInfo.environment["FLEET_CROWD"].flatMap { Int($0) } ?? 50
+        let count = variable("FLEET_CROWD") ?? 50
         var figures = ""
         let time = try await Figure.elapsed {
             let probe = try ProbeMember(broker.url, "site", "node", ["count=\(count)"])

@@ -1,22 +1,18 @@
 #if MQTT
 import Foundation
+import TestSupport
 
 /// A member in a process of its own, which a test stops and kills; see `FleetProbe`.
 ///
 /// Its methods block: use it in a suite with the trait `blocking`.
 final class ProbeMember: Sendable {
-    private let process = Process()
+    private let process: Process
     private let input = Pipe()
     private let output = Pipe()
 
     init(_ url: String, _ site: String, _ node: String, _ options: [String] = []) throws {
-        let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let beside = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("fleet-probe")
-        let other = ProcessInfo.processInfo.environment["FLEET_PROBE"].map { URL(fileURLWithPath: $0) }
-        process.executableURL = other ?? beside
-        process.arguments = [url, site, node] + options
-        process.standardInput = input
-        process.standardOutput = output
+        process = Process([variable("FLEET_PROBE") ?? builtProgram("fleet-probe"), url, site, node] + options)
+        (process.standardInput, process.standardOutput) = (input, output)
         try process.run()
     }
 
@@ -25,14 +21,7 @@ final class ProbeMember: Sendable {
     var identifier: Int32 { process.processIdentifier }
 
     /// Returns the next line of its output; `nil` at the end.
-    func readLine() -> String? {
-        var line: [UInt8] = []
-        while let byte = output.fileHandleForReading.readData(ofLength: 1).first {
-            if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
-            line.append(byte)
-        }
-        return nil
-    }
+    func readLine() -> String? { output.fileHandleForReading.readLine() }
 
     /// Returns the next line that begins with a text; `nil` if there is none.
     func line(_ prefix: String) -> String? {
@@ -42,15 +31,9 @@ final class ProbeMember: Sendable {
 
     func request(_ line: String) { input.fileHandleForWriting.write(Data((line + "\n").utf8)) }
 
-    /// Stops the process with SIGSTOP, and returns when all its threads have stopped.
-    func freeze() {
-        Foundation.kill(identifier, SIGSTOP)
-        var info = siginfo_t()
-        // WNOWAIT leaves the report to Foundation, which waits for the end of the process.
-        waitid(P_PID, id_t(identifier), &info, WSTOPPED | WNOWAIT)
-    }
+    func freeze() { process.freeze() }
 
-    func thaw() { Foundation.kill(identifier, SIGCONT) }
+    func thaw() { process.thaw() }
 
     /// Ends the member in order.
     func stop() {
@@ -58,17 +41,10 @@ final class ProbeMember: Sendable {
         process.waitUntilExit()
     }
 
-    func kill() {
-        Foundation.kill(identifier, SIGKILL)
-        process.waitUntilExit()
-    }
+    func kill() { process.kill() }
 
     /// Returns a number of `/proc/PID/status`, such as VmRSS in KiB or Threads.
-    func status(_ key: String) -> Int? {
-        let text = (try? String(contentsOfFile: "/proc/\(identifier)/status", encoding: .utf8)) ?? ""
-        let line = text.split(separator: "\n").first { $0.hasPrefix("\(key):") }
-        return line?.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) }
-    }
+    func status(_ key: String) -> Int? { processStatus(key, of: identifier) }
 
     var descriptors: Int { (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(identifier)/fd").count) ?? 0 }
 }

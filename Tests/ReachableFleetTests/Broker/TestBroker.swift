@@ -1,6 +1,7 @@
 #if MQTT
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// The brokers that members are tested with.
@@ -25,9 +26,9 @@ let hasBrokers =
 final class TestBroker: @unchecked Sendable {
     // Unchecked: one test uses it, one call at a time.
     let kind: BrokerKind
-    let folder: URL
+    let folder: TemporaryFolder
     let port: UInt16
-    private let configuration: URL
+    private let configuration: String
     private var process: Process?
     private var output = Pipe()
 
@@ -40,21 +41,16 @@ final class TestBroker: @unchecked Sendable {
     ///   - files: Further files of its folder.
     init(_ kind: BrokerKind, configuration text: String? = nil, files: [String: Data] = [:]) throws {
         self.kind = kind
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("fleet-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        folder = try TemporaryFolder()
         port = Self.freePort()
-        configuration = folder.appendingPathComponent("broker.conf")
         let content = (text ?? Self.open(kind)).replacing("PORT", with: "\(port)").replacing("FOLDER", with: folder.path)
-        try Data(content.utf8).write(to: configuration)
-        for (name, data) in files { try data.write(to: folder.appendingPathComponent(name)) }
-        if geteuid() == 0 { try Self.run("/bin/chown", ["-R", "65534", folder.path]) }
+        configuration = try folder.write(content, to: "broker.conf")
+        for (name, data) in files { try folder.write(data, to: name) }
+        if geteuid() == 0 { try Process(["chown", "-R", "65534", folder.path]).succeed() }
         try start()
     }
 
-    deinit {
-        kill()
-        try? FileManager.default.removeItem(at: folder)
-    }
+    deinit { kill() }
 
     /// The address for members of this machine.
     var url: String { "mqtt://127.0.0.1:\(port)" }
@@ -81,16 +77,11 @@ final class TestBroker: @unchecked Sendable {
     }
 
     func start() throws {
-        let process = Process()
         output = Pipe()
-        let program = try #require(kind.program)
-        let words = ["-c", configuration.path]
         // As root mosquitto would become another user, who may not read everything.
-        let isRoot = geteuid() == 0
-        process.executableURL = URL(fileURLWithPath: isRoot ? "/usr/bin/setpriv" : program)
-        process.arguments = (isRoot ? ["--reuid=65534", "--regid=65534", "--clear-groups", "--", program] : []) + words
+        let user = geteuid() == 0 ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"] : []
+        let process = Process(user + [try #require(kind.program), "-c", configuration])
         process.standardError = output
-        process.standardOutput = FileHandle.nullDevice
         // The threads of tests block signals, and a child inherits that: SIGTERM would not end it.
         var (none, old) = (sigset_t(), sigset_t())
         sigemptyset(&none)
@@ -121,7 +112,7 @@ final class TestBroker: @unchecked Sendable {
     /// Removes what it has stored, while it is stopped.
     func removeStore() throws {
         for name in ["mosquitto.db", "store"] {
-            let file = folder.appendingPathComponent(name)
+            let file = folder.url.appendingPathComponent(name)
             if FileManager.default.fileExists(atPath: file.path) { try FileManager.default.removeItem(at: file) }
         }
     }
@@ -142,20 +133,6 @@ final class TestBroker: @unchecked Sendable {
             let port = lastPort.add(1, ordering: .relaxed).newValue
             if SilentServer.canListen(at: port) { return port }
         }
-    }
-
-    static func run(_ program: String, _ arguments: [String], in folder: URL? = nil) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
-        process.currentDirectoryURL = folder
-        let output = Pipe()
-        process.standardError = output
-        process.standardOutput = output
-        try process.run()
-        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        try #require(process.terminationStatus == 0, "\(program) \(arguments): \(text)")
     }
 }
 #endif

@@ -1,4 +1,3 @@
-import Glibc
 import ReachabilityTesting
 import ReachableRetry
 import TestSupport
@@ -11,10 +10,10 @@ import Testing
     private static let names = ["a", "b", "c", "d", "e", "f", "g", "h"]
 
     /// `FLEET_CHURNS` sets the number of seeds per part, for longer runs.
-    private static let count = UInt64(getenv("FLEET_CHURNS").flatMap { UInt64(String(cString: $0)) } ?? 3)
+    private static let count: UInt64 = variable("FLEET_CHURNS") ?? 3
 
     /// The number of steps that a failure prints; `FLEET_TRAIL` sets it.
-    private static let trail = getenv("FLEET_TRAIL").flatMap { Int(String(cString: $0)) } ?? 80
+    private static let trail = variable("FLEET_TRAIL") ?? 80
 
     /// Runs an hour; throws the first broken promise with its seed and the steps before it.
     ///

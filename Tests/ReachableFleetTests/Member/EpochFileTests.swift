@@ -1,14 +1,13 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import ReachableFleet
 
 @Suite struct EpochFileTests {
     /// Runs a body with a folder of its own.
-    private func withFolder(_ body: (URL, EpochFile) throws -> Void) throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("epoch-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(at: folder) }
+    private func withFolder(_ body: (TemporaryFolder, EpochFile) throws -> Void) throws {
+        let folder = try TemporaryFolder()
         try body(folder, EpochFile(directory: folder.path, site: TestMember.name("a-b"), node: TestMember.name("c")))
     }
 
@@ -21,7 +20,7 @@ import Testing
             }
             let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
             #expect(mode == 0o600)
-            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).count == 1)
+            #expect(folder.names.count == 1)
         }
     }
 
@@ -42,13 +41,12 @@ import Testing
 
     @Test func linkIsNotFollowed() throws {
         try withFolder { folder, file in
-            let other = folder.appendingPathComponent("other")
-            try Data("7\n".utf8).write(to: other)
-            try FileManager.default.createSymbolicLink(atPath: file.path, withDestinationPath: other.path)
+            let other = try folder.write("7\n", to: "other")
+            try FileManager.default.createSymbolicLink(atPath: file.path, withDestinationPath: other)
             #expect(file.read() == 0)
-            try FileManager.default.createSymbolicLink(atPath: file.path + ".new", withDestinationPath: other.path)
+            try FileManager.default.createSymbolicLink(atPath: file.path + ".new", withDestinationPath: other)
             #expect(file.write(8) == 0 && file.read() == 8)
-            #expect(try String(contentsOf: other, encoding: .utf8) == "7\n")
+            #expect(folder.read("other") == "7\n")
         }
     }
 

@@ -1,6 +1,7 @@
 import Glibc
 import ReachabilityTesting
 import ReachableRetry
+import TestSupport
 import Testing
 
 @testable import ReachableFleet
@@ -8,7 +9,7 @@ import Testing
 /// Messages that no member would publish.
 @Suite struct MalformedMessageTests {
     /// `FLEET_MESSAGES` sets the number of messages, for longer runs.
-    private static let count = getenv("FLEET_MESSAGES").flatMap { Int(String(cString: $0)) } ?? 10_000
+    private static let count = variable("FLEET_MESSAGES") ?? 10_000
 
     private static let valid: [[UInt8]] =
         FleetNode.State.allCases.filter { $0 != .unknown }.map { state in

@@ -7,6 +7,7 @@ import NIOHTTP1
 import ReachabilityTesting
 import ReachableHTTP
 import ReachableRetry
+import TestSupport
 import Testing
 
 /// Requests of async-http-client as values of `Job`, as in `JobTests`.

@@ -5,9 +5,10 @@ import Glibc
 import MisbehavingServer
 import NIOCore
 import NIOHTTP1
+import ReachabilityTesting
 import ReachableHTTP
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 /// Uploads by async-http-client: each attempt sends all of it.
@@ -46,16 +47,15 @@ import Testing
     }
 
     @Test func fileIsSentTwice() async throws {
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).upload")
-        try Data(Self.body).write(to: file)
-        defer { try? FileManager.default.removeItem(at: file) }
+        let folder = try TemporaryFolder()
+        let file = URL(fileURLWithPath: try folder.write(Self.body, to: "upload"))
         try await expectTwice { exchange, client in
             try await client.upload(exchange.clientRequest(.PUT), fromFile: file, retrying: Self.policy, on: exchange.bus)
         }
     }
 
     @Test func bodyIsMadeForEachAttempt() async throws {
-        let made = Mutex<[Int]>([])
+        let made = Recorder<Int>()
         try await expectTwice { exchange, client in
             let options = HTTPClientRetryOptions.with {
                 $0.adapt = { request, attempt in
@@ -67,7 +67,7 @@ import Testing
             let response = try await client.upload(
                 exchange.clientRequest(.PUT), retrying: Self.policy, on: exchange.bus, options: options
             ) { attempt in
-                made.withLock { $0.append(attempt.number) }
+                made.record(attempt.number)
                 let (stream, continuation) = AsyncStream.makeStream(of: ByteBuffer.self)
                 for start in stride(from: 0, to: Self.body.count, by: 100_000) {
                     continuation.yield(ByteBuffer(bytes: Self.body[start..<min(start + 100_000, Self.body.count)]))
@@ -78,7 +78,7 @@ import Testing
             #expect(exchange.server.requests.map { $0.headers["attempt"] } == ["1", "2"])
             return response
         }
-        #expect(made.withLock { $0 } == [1, 2])
+        #expect(made.value == [1, 2])
     }
 
     @Test func failingBodyFunctionFailsAttempt() async throws {
@@ -97,7 +97,8 @@ import Testing
     }
 
     @Test(arguments: ["missing", "."]) func unreadableFileEndsJob(name: String) async throws {
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent(name == "." ? "." : UUID().uuidString)
+        let folder = try TemporaryFolder()
+        let file = folder.url.appendingPathComponent(name)
         try await Exchange.run(by: .steady) { _ in
             .respond(201)
         } _: { exchange, client in
@@ -113,12 +114,12 @@ import Testing
     }
 
     @Test func shorterFileEndsJob() async throws {
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).upload")
+        let folder = try TemporaryFolder()
+        let file = folder.url.appendingPathComponent("upload")
         // Larger than the system's buffers: the end has not been read when the beginning arrives.
         let size = 64_000_000
         try Data().write(to: file)
         try FileHandle(forUpdating: file).truncate(atOffset: UInt64(size))
-        defer { try? FileManager.default.removeItem(at: file) }
         let shorten: @Sendable (Request, Int) -> Void = { _, count in
             if count < size / 100 { try? FileHandle(forUpdating: file).truncate(atOffset: 1000) }
         }

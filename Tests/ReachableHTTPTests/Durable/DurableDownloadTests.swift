@@ -5,6 +5,7 @@ import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import ReachableHTTP
@@ -47,7 +48,7 @@ import Testing
             #expect(response.status == 200 && response.header("x-name") == "sea" && response.body.isEmpty)
             let mode = try FileManager.default.attributesOfItem(atPath: trial.destination.path)[.posixPermissions] as? Int
             #expect(mode == 0o600)
-            #expect(try trial.folder.contents.count == 1, "nothing is left beside it")
+            #expect(trial.folder.names.count == 1, "nothing is left beside it")
             await life.stop()
         }
     }
@@ -84,7 +85,7 @@ import Testing
             try await count.wait { $0 == 30_000 }
             if isReboot { await trial.world.reboot() } else { await first.process.kill() }
             await first.ended()
-            let hidden = try trial.folder.contents.map(\.lastPathComponent).sorted()
+            let hidden = trial.folder.names
             #expect(hidden == [".file.\(id).part", ".file.\(id).state"])
             let second = trial.launch()
             #expect(try await second.end(of: id).state == .succeeded)
@@ -236,7 +237,7 @@ import Testing
         } _: { trial in
             let job = try await trial.end(of: try Self.download(trial, sha256: nil))
             #expect(job.state == .failed && job.lastError?.contains("Content-Encoding: gzip") == true)
-            #expect(try trial.folder.contents.isEmpty)
+            #expect(trial.folder.names.isEmpty)
         }
     }
 
@@ -258,7 +259,7 @@ import Testing
         } _: { trial in
             let job = try await trial.end(of: try Self.download(trial))
             #expect(job.state == .failed && job.lastError?.contains("status \(status)") == true)
-            #expect(try trial.folder.contents.isEmpty)
+            #expect(trial.folder.names.isEmpty)
         }
     }
 
@@ -270,7 +271,7 @@ import Testing
             let job = try await trial.end(of: try Self.download(trial, length: 99_999), Self.written(wrote))
             #expect(job.state == .failed && wrote.value == 0 && trial.server.requests.count == 1)
             #expect(job.lastError?.hasPrefix("the server's file has 100000 bytes instead of 99999; next: ") == true)
-            #expect(try trial.folder.contents.isEmpty)
+            #expect(trial.folder.names.isEmpty)
         }
     }
 
@@ -282,7 +283,7 @@ import Testing
             let job = try await trial.end(of: try Self.download(trial, length: 100_001, sha256: nil))
             #expect(job.state == .failed && trial.server.requests.count == 1)
             #expect(job.lastError?.hasPrefix("the server's file has 100000 bytes instead of 100001; next: ") == true)
-            #expect(try trial.folder.contents.isEmpty)
+            #expect(trial.folder.names.isEmpty)
         }
     }
 
@@ -293,7 +294,7 @@ import Testing
             let wrote = Rendezvous<Int64>(0)
             let job = try await trial.end(of: try Self.download(trial, length: 50_000, sha256: nil), Self.written(wrote))
             #expect(job.state == .failed && wrote.value <= 50_000 && job.lastError?.contains("instead of 50000; next: ") == true)
-            #expect(try trial.folder.contents.isEmpty)
+            #expect(trial.folder.names.isEmpty)
         }
     }
 
@@ -303,7 +304,7 @@ import Testing
         } _: { trial in
             let job = try await trial.end(of: try Self.download(trial))
             #expect(job.state == .failed && trial.server.requests.count == 1 && job.lastError?.contains("SHA-256") == true)
-            #expect(try trial.folder.contents.isEmpty)
+            #expect(trial.folder.names.isEmpty)
         }
     }
 
@@ -328,17 +329,17 @@ import Testing
         try await DurableTrial.run { _ in
             .respond(200, ["X-Name": "sea"], body: Self.body)
         } _: { trial in
-            let names = Mutex<[String?]>([])
+            let names = Recorder<String?>()
             let life = trial.launch { queue in
                 queue.registerDownloads(policy: DurableTrial.policy, options: trial.options) { _, response, attempt in
-                    names.withLock { $0.append(response.header("X-Name")) }
+                    names.record(response.header("X-Name"))
                     if attempt.number < 3 { throw Broken() }
                 }
             }
             let job = try await life.end(of: try await life.queue.push(try Self.download(trial)).id)
             #expect(job.state == .succeeded)
-            #expect(trial.server.requests.count == 1 && names.withLock { $0 } == ["sea", "sea", "sea"])
-            #expect(try trial.folder.contents.count == 1)
+            #expect(trial.server.requests.count == 1 && names.value == ["sea", "sea", "sea"])
+            #expect(trial.folder.names.count == 1)
             await life.stop()
         }
     }
@@ -355,9 +356,9 @@ import Testing
             try await life.queue.cancel(id)
             #expect(try await life.end(of: id).state == .cancelled)
             await life.stop()
-            #expect(try trial.folder.contents.count == 2)
+            #expect(trial.folder.names.count == 2)
             download.removePartialFiles(of: id)
-            #expect(try trial.folder.contents.isEmpty)
+            #expect(trial.folder.names.isEmpty)
         }
     }
 

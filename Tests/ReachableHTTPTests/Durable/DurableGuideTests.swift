@@ -4,6 +4,7 @@ import MisbehavingServer
 import ReachabilityTesting
 import ReachableHTTP
 import ReachableJobs
+import TestSupport
 import Testing
 
 /// The example of the page about durable requests.

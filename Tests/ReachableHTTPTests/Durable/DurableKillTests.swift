@@ -2,6 +2,7 @@ import Foundation
 import MisbehavingServer
 import ReachabilityTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// A durable download whose process is killed at random, without a chance to write anything.
@@ -16,12 +17,10 @@ import Testing
     /// The process `http-probe`, whose lines are read as they come.
     private final class Probe: Sendable {
         let output = Rendezvous(Output())
-        private let process = Process()
+        private let process: Process
 
         init(_ url: String, _ file: URL, job: String) throws {
-            let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-            process.executableURL = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("http-probe")
-            process.arguments = ["durable", url, file.path, job]
+            process = Process([builtProgram("http-probe"), "durable", url, file.path, job])
             let pipe = Pipe()
             process.standardOutput = pipe
             let rest = Rendezvous("")
@@ -45,10 +44,7 @@ import Testing
             try process.run()
         }
 
-        func kill() {
-            Foundation.kill(process.processIdentifier, SIGKILL)
-            process.waitUntilExit()
-        }
+        func kill() { process.kill() }
     }
 
     /// Each response stalls after a random part; somewhere within it the process is killed.
@@ -93,6 +89,6 @@ import Testing
         }
         #expect(end == "done" && kills > 3, "seed \(seed)")
         #expect(try Data(contentsOf: file) == Data(body), "seed \(seed), \(kills) kills")
-        #expect(try folder.contents.count == 1 && written == body.count)
+        #expect(folder.names.count == 1 && written == body.count)
     }
 }

@@ -5,6 +5,7 @@ import ReachabilityTesting
 import ReachableHTTP
 import ReachableJobs
 import ReachableRetry
+import TestSupport
 import Testing
 
 /// A machine whose network and time are simulated, with durable jobs, and a real server with real files.

@@ -5,6 +5,7 @@ import ReachabilityTesting
 import ReachableHTTP
 import ReachableJobs
 import Synchronization
+import TestSupport
 import Testing
 
 /// Durable uploads of real files, which change at the wrong moments.

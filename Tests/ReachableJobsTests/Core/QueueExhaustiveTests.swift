@@ -1,4 +1,3 @@
-import Glibc
 import StateExploration
 import TestSupport
 import Testing
@@ -7,19 +6,10 @@ import Testing
 
 /// Checks the promises in every state that two workers with three jobs can reach.
 ///
-/// Each setting bounds the disturbances of a run, and is complete: no state is left out. A debug build explores the small
-/// settings whole and the nearest states of the others, and prints how many it left out. Environment variables widen them; use
-/// them with optimization: `swift test -c release -Xswiftc -enable-testing`.
-///
-/// - `QUEUE_EXPLORE_WHOLE`: all states of all settings.
-/// - `QUEUE_EXPLORE`, a number: this many states of each.
+/// Each setting bounds the disturbances of a run, and is complete: no state is left out. The variables `QUEUE_EXPLORE` and
+/// `QUEUE_EXPLORE_WHOLE` widen a debug build: see ``Exploration/check(_:_:isSmall:variable:nearest:)``.
 @Suite(.serialized, .timeLimit(.minutes(60)), .computing) struct QueueExhaustiveTests {
     typealias Setting = ExploredQueue.Setting
-
-    private static let isWhole = getenv("QUEUE_EXPLORE_WHOLE") != nil
-    private static let statesFromEnvironment = getenv("QUEUE_EXPLORE").flatMap { Int(String(cString: $0)) }
-    /// The number of states to explore: without optimization less than 1 s.
-    private static let nearest = 500
 
     private static let settings = [
         Setting(name: "no disturbance", disturbances: [:], isSmall: true),
@@ -51,12 +41,8 @@ import Testing
 
     @Test(arguments: settings.map(\.name)) func promisesHoldInEveryState(name: String) throws {
         let setting = try #require(Self.settings.first { $0.name == name })
-        let isWhole = Self.isWhole || setting.isSmall
-        let limit = isWhole ? .max : Self.statesFromEnvironment ?? Self.nearest
-        let start = ContinuousClock.now
-        let outcome = Exploration.explore(try ExploredQueue(setting), limit: limit)
-        print("\(setting.name): \(outcome.summary), in \(ContinuousClock.now - start)")
-        #expect(outcome.fault == nil, "\(outcome.fault ?? "")")
-        #expect(outcome.isComplete || !isWhole && outcome.states >= limit)
+        // Without optimization less than 1 s.
+        Exploration.check(
+            try ExploredQueue(setting), setting.name, isSmall: setting.isSmall, variable: "QUEUE_EXPLORE", nearest: 500)
     }
 }

@@ -1,4 +1,3 @@
-import Glibc
 import ReachableRetry
 import TestSupport
 import Testing
@@ -70,7 +69,7 @@ import Testing
 
     /// `QUEUE_HISTORIES` sets the number of histories per case, for longer runs.
     @Test(arguments: 0..<8 as Range<UInt64>) func promisesHoldInRandomHistories(part: UInt64) throws {
-        let count = UInt64(getenv("QUEUE_HISTORIES").flatMap { UInt64(String(cString: $0)) } ?? 250)
+        let count = variable("QUEUE_HISTORIES") ?? UInt64(250)
         for seed in part * count..<(part + 1) * count { _ = try run(seed: seed) }
     }
 

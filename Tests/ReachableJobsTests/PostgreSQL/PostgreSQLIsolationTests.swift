@@ -1,6 +1,6 @@
 #if PostgreSQL
-import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import ReachableJobs
@@ -10,7 +10,7 @@ import Testing
 struct PostgreSQLIsolationTests {
     private static let levels = ["read committed", "repeatable read", "serializable"]
     /// The pushes of each client; `STORE_PUSHES=10000` for a longer run.
-    private static let pushes = ProcessInfo.processInfo.environment["STORE_PUSHES"].flatMap(Int.init) ?? 1000
+    private static let pushes = variable("STORE_PUSHES") ?? 1000
 
     private let bench: PostgreSQLStoreBench
     private let store: PostgreSQLStore

@@ -1,8 +1,10 @@
 #if PostgreSQL
 import Foundation
 import PostgreSQLSchema
+import ReachabilityTesting
 import ReachableRetry
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import ReachableJobs
@@ -20,8 +22,8 @@ final class PostgreSQLStoreBench: Sendable {
     let boot = Boot()
     let schema: String
     private let connection: PostgreSQLConnection
-    private let users = Mutex<[String]>([])
-    private let clients = Mutex<[PostgreSQLConnection]>([])
+    private let users = Recorder<String>()
+    private let clients = Recorder<PostgreSQLConnection>()
 
     init(install: Bool = true) async throws {
         schema = "t" + UUID().uuidString.lowercased().filter { $0 != "-" }
@@ -43,8 +45,8 @@ final class PostgreSQLStoreBench: Sendable {
 
     deinit {
         store.close()
-        for client in clients.withLock(\.self) { client.close() }
-        let (connection, schema, users) = (connection, schema, users.withLock(\.self))
+        for client in clients.value { client.close() }
+        let (connection, schema, users) = (connection, schema, users.value)
         Task {
             _ = try? await connection.query("DROP SCHEMA \(schema) CASCADE")
             for user in users { _ = try? await connection.query("DROP USER \(user)") }
@@ -61,7 +63,7 @@ final class PostgreSQLStoreBench: Sendable {
     /// A connection of another program, with an isolation level as the database's default.
     func client(_ level: String) async throws -> PostgreSQLConnection {
         let client = try await PostgreSQLConnection.open(PostgreSQLConninfo(conninfo), timeLimit: .seconds(60))
-        clients.withLock { $0.append(client) }
+        clients.record(client)
         _ = try await client.query("SELECT set_config('default_transaction_isolation', $1, false)", [.value(level)])
         return client
     }
@@ -89,7 +91,7 @@ final class PostgreSQLStoreBench: Sendable {
     func store(as role: String) async throws -> PostgreSQLStore {
         let user = "u" + UUID().uuidString.lowercased().filter { $0 != "-" }
         try await run("CREATE USER \(user) IN ROLE \(role)")
-        users.withLock { $0.append(user) }
+        users.record(user)
         return Self.store("\(conninfo) user=\(user)", boot)
     }
 

@@ -4,6 +4,7 @@ import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
 import Synchronization
+import TestSupport
 import Testing
 
 /// A queue on a store in memory, in a world with virtual time.
@@ -40,16 +41,16 @@ import Testing
             for file in ["a", "b", "c"] { try await queue.push(Send(file)) }
             await world.clock.advance(by: .seconds(3600))
             #expect(try await queue.states == [.available, .available, .available])
-            #expect(log.all.isEmpty)
+            #expect(log.value.isEmpty)
             try world.network.plug("eth0")
             await world.settle()
-            #expect(log.all == ["a 1", "b 1", "c 1"])
+            #expect(log.value == ["a 1", "b 1", "c 1"])
         }
     }
 
     @Test func aFailingStoreIsReportedOnceAndResultsAreKept() async throws {
         try await TestWorld.gated { world in
-            let log = Log()
+            let log = Recorder<String>()
             let isBroken = Mutex(true)
             var failing = WarpedStore(world.store)
             failing.onFinish = { results, worker in
@@ -66,7 +67,7 @@ import Testing
                 await world.clock.advance(by: .seconds(30))
             }
             #expect(try await queue.states == [.succeeded])
-            #expect(log.all == ["a 1"])
+            #expect(log.value == ["a 1"])
             let seen = await events.texts { kind in
                 switch kind {
                 case .storeFailed(let error): error?.code.rawValue ?? "works"
@@ -87,25 +88,25 @@ import Testing
             #expect(job.state == .available && job.counters.started == 1 && job.counters.charged == 1)
             #expect(job.lastError == "on fire")
             await world.clock.advance(by: .milliseconds(999))
-            #expect(log.all == ["a 1"])
+            #expect(log.value == ["a 1"])
             await world.clock.advance(by: .milliseconds(1))
-            #expect(log.all == ["a 1", "a 2"])
+            #expect(log.value == ["a 1", "a 2"])
             await world.clock.advance(by: .seconds(2))
-            #expect(log.all == ["a 1", "a 2", "a 3"])
+            #expect(log.value == ["a 1", "a 2", "a 3"])
             #expect(try await queue.states == [.succeeded])
         }
     }
 
     @Test func restartsForgetNoCounter() async throws {
         try await TestWorld.gated { world in
-            let log = Log()
+            let log = Recorder<String>()
             let (first, second) = (world.queue { _, _, _ in throw Trouble() }, world.queue(log) { _, _, _ in throw Trouble() })
             try await world.running(first) {
                 try await first.push(Send("a"))
                 await world.settle()
             }
             try await world.running(second) { await world.clock.advance(by: .seconds(10)) }
-            #expect(log.all == ["a 2", "a 3"])
+            #expect(log.value == ["a 2", "a 3"])
             let job = try #require(await second.jobs().first)
             #expect(job.state == .failed && job.failureReason == "attempts" && job.counters.charged == 3)
         }
@@ -124,7 +125,7 @@ import Testing
             #expect(job.state == .available && job.counters.charged == 0 && job.counters.networkFailures == 1)
             try world.network.plug("eth0")
             await world.settle()
-            #expect(log.all == ["a 1", "a 2"])
+            #expect(log.value == ["a 1", "a 2"])
         }
     }
 
@@ -139,12 +140,12 @@ import Testing
         try await TestWorld.withQueue(policy: policy, handler: fails) { world, queue, log in
             try await queue.push(Send("a"))
             await world.clock.advance(by: .seconds(3))
-            #expect(log.all == ["a 1", "a 2", "a 3"])
+            #expect(log.value == ["a 1", "a 2", "a 3"])
             try world.network.pull("eth0")
             await world.clock.advance(by: .milliseconds(100))
             try world.network.plug("eth0")
             await world.settle()
-            #expect(log.all.last == "a 4")
+            #expect(log.value.last == "a 4")
             let job = try #require(await queue.jobs().first)
             #expect(job.counters.failureIndex == index && job.counters.charged == 3)
             #expect(job.softDelay.map { $0.since.duration(to: $0.until) } == .seconds(1 << (index - 1)))
@@ -152,8 +153,8 @@ import Testing
     }
 
     @Test func aDeadlinePassesOffline() async throws {
-        let reports = Log()
-        let policy = RetryPolicy.tests.onGiveUp { reports.note($0.reason.rawValue) }
+        let reports = Recorder<String>()
+        let policy = RetryPolicy.tests.onGiveUp { reports.record($0.reason.rawValue) }
         try await TestWorld.withQueue(online: false, policy: policy) { world, queue, _ in
             try await queue.push(Send("a", timeLimit: .seconds(30)))
             await world.clock.advance(by: .seconds(29))
@@ -161,7 +162,7 @@ import Testing
             await world.clock.advance(by: .seconds(1))
             let job = try #require(await queue.jobs().first)
             #expect(job.state == .failed && job.failureReason == "deadline")
-            #expect(reports.all == ["deadline"])
+            #expect(reports.value == ["deadline"])
         }
     }
 
@@ -173,9 +174,9 @@ import Testing
 
     @Test func undecodableJobWaitsForTheNextWorkerOnly() async throws {
         try await TestWorld.gated { world in
-            let log = Log()
+            let log = Recorder<String>()
             let (old, next) = (JobQueue(world.store, bus: world.bus), world.queue(log))
-            old.registerJob(parameters: BadSend.self, policy: .tests) { _, _ in log.note("decoded") }
+            old.registerJob(parameters: BadSend.self, policy: .tests) { _, _ in log.record("decoded") }
             let events = old.events
             let error = "the payload of version 1 cannot be decoded; next: register a handler that can"
             try await world.running(old) {
@@ -186,7 +187,7 @@ import Testing
                 let job = try #require(await old.jobs().first)
                 #expect(job.counters == DurableJob.Counters() && job.state == .available)
                 try await world.running(next) { await world.clock.advance(by: .seconds(3600)) }
-                #expect(log.all == ["a 1"])
+                #expect(log.value == ["a 1"])
                 #expect(try await next.states == [.succeeded])
             }
             let retries = await events.texts { if case .willRetry(let error) = $0 { error ?? "-" } else { nil } }
@@ -230,7 +231,7 @@ import Testing
 
     @Test func anotherRunReturnsAndEventsEndWithTheFirst() async throws {
         try await TestWorld.gated { world in
-            let log = Log()
+            let log = Recorder<String>()
             let queue = world.queue(log)
             let events = queue.events
             try await world.running(queue) {
@@ -238,7 +239,7 @@ import Testing
                 await queue.run()
                 try await queue.push(Send("a"))
                 await world.settle()
-                #expect(log.all == ["a 1"])
+                #expect(log.value == ["a 1"])
             }
             // Ends: otherwise the test does not.
             #expect(await events.texts { "\($0)" }.contains("succeeded"))
@@ -304,9 +305,9 @@ import Testing
         try await TestWorld.withQueue(maxConcurrent: 2, handler: sleeps) { world, queue, log in
             for file in ["a", "b", "c"] { try await queue.push(Send(file)) }
             await world.settle()
-            #expect(log.all == ["a 1", "b 1"])
+            #expect(log.value == ["a 1", "b 1"])
             await world.clock.advance(by: .seconds(1))
-            #expect(log.all == ["a 1", "b 1", "c 1"])
+            #expect(log.value == ["a 1", "b 1", "c 1"])
         }
     }
 
@@ -340,7 +341,7 @@ import Testing
 
     @Test(arguments: [true, false]) func aCrashFreesTheJobAndRefusesTheLateResult(isRepeatable: Bool) async throws {
         try await TestWorld.gated { world in
-            let log = Log()
+            let log = Recorder<String>()
             let first = world.queue(log) { world, _, attempt in
                 if attempt.number == 1 { try await world.clock.sleep(for: .seconds(5)) }
             }
@@ -355,7 +356,7 @@ import Testing
                     await world.settle()
                     let job = try #require(await second.jobs().first)
                     #expect(job.counters.crashes == 1 && job.counters.charged == 0)
-                    #expect(log.all == (isRepeatable ? ["a 1", "a 2"] : ["a 1"]))
+                    #expect(log.value == (isRepeatable ? ["a 1", "a 2"] : ["a 1"]))
                     #expect(job.state == (isRepeatable ? .succeeded : .failed))
                     #expect(job.failureReason == (isRepeatable ? nil : "outcomeUnknown"))
                     await world.clock.advance(by: .seconds(5))
@@ -367,7 +368,7 @@ import Testing
 
     @Test func jobsThatEndedTheirProcessThriceRunOneAtATime() async throws {
         try await TestWorld.gated { world in
-            let log = Log()
+            let log = Recorder<String>()
             let running = Atomic(0)
             let queue = world.queue(log) { world, _, _ in
                 #expect(running.add(1, ordering: .relaxed).newValue == 1)
@@ -382,7 +383,7 @@ import Testing
                 world.store.crash(worker)
             }
             try await world.running(queue) { await world.clock.advance(by: .seconds(10)) }
-            #expect(log.all == ["a 4", "b 4", "c 4"])
+            #expect(log.value == ["a 4", "b 4", "c 4"])
             #expect(try await queue.states == [.succeeded, .succeeded, .succeeded])
         }
     }

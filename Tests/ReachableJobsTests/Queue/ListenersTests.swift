@@ -1,4 +1,5 @@
-import Synchronization
+import ReachabilityTesting
+import TestSupport
 import Testing
 
 @testable import ReachableJobs
@@ -28,15 +29,15 @@ import Testing
 
     @Test func endOfAStreamIsReportedWhenItIsGone() async {
         let listeners = Listeners<Int>()
-        let wasEmpty = Mutex<[Bool]>([])
+        let wasEmpty = Recorder<Bool>()
         let reader = Task {
-            [stream = listeners.stream(keeping: 1, onEnd: { wasEmpty.withLock { $0.append(listeners.isEmpty) } })] in
+            [stream = listeners.stream(keeping: 1, onEnd: { wasEmpty.record(listeners.isEmpty) })] in
             for await _ in stream {}
         }
         #expect(!listeners.isEmpty)
         reader.cancel()
         await reader.value
-        #expect(wasEmpty.withLock { $0 } == [true])
+        #expect(wasEmpty.value == [true])
         listeners.yield(1)
     }
 

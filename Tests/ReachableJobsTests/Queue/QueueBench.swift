@@ -2,7 +2,7 @@ import Reachability
 import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
-import Synchronization
+import TestSupport
 
 /// A job whose options a test chooses.
 struct Send: JobParameters {
@@ -40,13 +40,6 @@ struct Lost: Error {}
 /// A server that asks for a delay.
 struct Busy: Error {}
 
-/// The texts that handlers note.
-final class Log: Sendable {
-    private let texts = Mutex<[String]>([])
-    var all: [String] { texts.withLock { $0 } }
-    func note(_ text: String) { texts.withLock { $0.append(text) } }
-}
-
 extension TestWorld {
     typealias Handler = @Sendable (TestWorld, String, DurableAttempt) async throws -> Void
 
@@ -65,12 +58,13 @@ extension TestWorld {
 
     /// Makes a queue for ``Send`` that notes its attempts.
     func queue(
-        _ log: Log = Log(), on store: (any JobStore)? = nil, _ policy: RetryPolicy = .tests, conditions: [Condition] = [],
+        _ log: Recorder<String> = Recorder<String>(), on store: (any JobStore)? = nil, _ policy: RetryPolicy = .tests,
+        conditions: [Condition] = [],
         maxConcurrent: Int? = nil, _ handler: @escaping Handler = { _, _, _ in }
     ) -> JobQueue {
         let queue = JobQueue(store ?? self.store, bus: bus)
         queue.registerJob(parameters: Send.self, policy: policy, conditions: conditions, maxConcurrent: maxConcurrent) {
-            log.note("\($0.text) \($1.number)")
+            log.record("\($0.text) \($1.number)")
             try await handler(self, $0.text, $1)
         }
         return queue
@@ -80,10 +74,10 @@ extension TestWorld {
     static func withQueue(
         online: Bool = true, places: Int? = nil, policy: RetryPolicy = .tests, conditions: [Condition] = [],
         maxConcurrent: Int? = nil, handler: @escaping Handler = { _, _, _ in },
-        _ body: @escaping @Sendable (TestWorld, JobQueue, Log) async throws -> Void
+        _ body: @escaping @Sendable (TestWorld, JobQueue, Recorder<String>) async throws -> Void
     ) async throws {
         try await gated(online: online, maxConcurrent: places) { world in
-            let log = Log()
+            let log = Recorder<String>()
             let queue = world.queue(log, policy, conditions: conditions, maxConcurrent: maxConcurrent, handler)
             try await world.running(queue) {
                 await world.settle()

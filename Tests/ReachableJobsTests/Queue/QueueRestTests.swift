@@ -3,7 +3,7 @@ import Reachability
 import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 /// A queue that runs until nothing is left.
@@ -11,13 +11,13 @@ import Testing
     /// A run, and its end as text.
     private struct Run {
         let task: Task<QueueRest, Never>
-        private let ends = Log()
-        var state: String { ends.all.first ?? "running" }
+        private let ends = Recorder<String>()
+        var state: String { ends.value.first ?? "running" }
 
         init(_ world: TestWorld, _ queue: JobQueue) {
             task = world.start { [ends] in
                 let rest = await queue.runUntilEmpty()
-                ends.note(Self.text(rest))
+                ends.record(Self.text(rest))
                 return rest
             }
         }
@@ -215,20 +215,20 @@ import Testing
     }
 
     @Test func waitAsksTheStoreForNothing() async throws {
-        let calls = Mutex(0)
+        let calls = Counter()
         let count: @Sendable (MemoryStore) -> any JobStore = { store in
             var warped = WarpedStore(store)
-            warped.onReturn = { method in if ["claim(_:)", "find(_:)"].contains(method) { calls.withLock { $0 += 1 } } }
+            warped.onReturn = { method in if ["claim(_:)", "find(_:)"].contains(method) { calls.add() } }
             return warped
         }
         try await inWorld(wrap: count) { world, queue in
             try await queue.push(Send("later", delay: .seconds(3600)))
             let run = Run(world, queue)
             await world.settle()
-            let before = calls.withLock { $0 }
+            let before = calls.value
             await world.clock.advance(by: .milliseconds(3_599_999))
             #expect(run.state == "running")
-            #expect(calls.withLock { $0 } == before)
+            #expect(calls.value == before)
             await world.clock.advance(by: .milliseconds(1))
             #expect(run.state == "empty")
         }

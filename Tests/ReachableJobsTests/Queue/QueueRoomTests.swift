@@ -3,6 +3,7 @@ import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
 import Synchronization
+import TestSupport
 import Testing
 
 /// A worker claims what its bus can start: the rest stays in the store, for others to run, pause and replace.
@@ -18,13 +19,13 @@ import Testing
     private struct Worker: Sendable {
         let process: TestProcess
         let queue: JobQueue
-        let started = Log()
+        let started = Recorder<String>()
 
         init(_ world: TestWorld) {
             process = world.launch()
             queue = JobQueue(process.store, bus: process.bus)
             queue.registerJob(parameters: Work.self) { [started, clock = world.clock] work, _ in
-                started.note(work.name)
+                started.record(work.name)
                 try await clock.sleep(for: .seconds(1))
             }
             process.start { [queue] in await queue.run() }
@@ -55,10 +56,10 @@ import Testing
             await world.settle()
             try await workers[0].queue.push([Work](repeating: Work(), count: 16))
             await world.settle()
-            #expect(workers.map(\.started.all.count) == [2, 2])
+            #expect(workers.map(\.started.value.count) == [2, 2])
             #expect(try await claimed(workers[0].queue) == 4)
             await world.clock.advance(by: .milliseconds(3900))
-            #expect(workers.map(\.started.all.count) == [8, 8])
+            #expect(workers.map(\.started.value.count) == [8, 8])
             await world.clock.advance(by: .milliseconds(100))
             #expect(try await workers[0].queue.jobs().allSatisfy { $0.state == .succeeded })
         }
@@ -72,11 +73,11 @@ import Testing
             await world.settle()
             try await worker.queue.pause()
             await world.clock.advance(by: .seconds(60))
-            #expect(worker.started.all.count == 2)
+            #expect(worker.started.value.count == 2)
             #expect(try await claimed(worker.queue) == 0)
             try await worker.queue.resume()
             await world.clock.advance(by: .seconds(60))
-            #expect(worker.started.all.count == 16)
+            #expect(worker.started.value.count == 16)
         }
     }
 
@@ -90,7 +91,7 @@ import Testing
             let receipts = try await worker.queue.push(names.map { Work(name: $0) }, uniqueBy: { .replace($0.name) })
             #expect(receipts.count { $0.outcome == .replaced } == 58)
             await world.clock.advance(by: .seconds(60))
-            #expect(worker.started.all.count == 62)
+            #expect(worker.started.value.count == 62)
         }
     }
 
@@ -108,9 +109,9 @@ import Testing
                 await world.clock.advance(by: .seconds(1))
                 steps.append(try await claimed(worker.queue))
             }
-            #expect(steps == [1, 2, 4, 8, 16, 16] && worker.started.all.count == 47)
+            #expect(steps == [1, 2, 4, 8, 16, 16] && worker.started.value.count == 47)
             await world.clock.advance(by: .seconds(100))
-            #expect(worker.started.all.count == 1000)
+            #expect(worker.started.value.count == 1000)
         }
     }
 
@@ -119,10 +120,10 @@ import Testing
             #expect(try await claimed(worker.queue) == 1)
             await world.clock.advance(by: .milliseconds(100))
             #expect(try await claimed(worker.queue) == 0)
-            #expect(worker.started.all.isEmpty)
+            #expect(worker.started.value.isEmpty)
             #expect(try await worker.queue.jobs().allSatisfy { $0.counters == .init() })
             await world.clock.advance(by: .seconds(3700))
-            #expect(worker.started.all.count == 40)
+            #expect(worker.started.value.count == 40)
         }
     }
 
@@ -147,7 +148,7 @@ import Testing
             await world.clock.advance(by: .milliseconds(14_999))
             #expect(try await claimed(worker.queue) == 0)
             await world.clock.advance(by: .milliseconds(1))
-            #expect(worker.started.all.count == 1)
+            #expect(worker.started.value.count == 1)
             try await direct.value
         }
     }

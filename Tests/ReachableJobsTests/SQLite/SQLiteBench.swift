@@ -1,6 +1,7 @@
 #if SQLite
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import ReachableJobs
@@ -60,12 +61,12 @@ final class TestMachine: Sendable {
 
 /// A store in a directory of its own, and short calls.
 struct SQLiteBench {
-    let directory: TemporaryDirectory
+    let directory: TemporaryFolder
     let machine = TestMachine()
     let store: SQLiteStore
 
-    init(in parent: String = NSTemporaryDirectory()) throws {
-        directory = try TemporaryDirectory(in: parent)
+    init(in parent: String = TemporaryFolder.disk) throws {
+        directory = try TemporaryFolder(in: parent)
         store = try SQLiteStore(path: directory.path + "/jobs.db", machine: machine.machine)
     }
 
@@ -75,17 +76,17 @@ struct SQLiteBench {
 
 /// A file system of 1 MiB in memory, for users that may mount one.
 struct SmallDisk {
-    private let directory: TemporaryDirectory
+    private let directory: TemporaryFolder
     var path: String { directory.path }
 
     static let mayMount: Bool = {
-        guard geteuid() == 0, let directory = try? TemporaryDirectory() else { return false }
+        guard geteuid() == 0, let directory = try? TemporaryFolder() else { return false }
         guard mount("tmpfs", directory.path, "tmpfs", 0, "size=1m") == 0 else { return false }
         return umount2(directory.path, Int32(MNT_DETACH)) == 0
     }()
 
     init() throws {
-        directory = try TemporaryDirectory()
+        directory = try TemporaryFolder()
         try #require(mount("tmpfs", directory.path, "tmpfs", 0, "size=1m,mode=700") == 0)
     }
 
@@ -106,21 +107,16 @@ final class Stranger: Sendable {
 
     /// Starts a script with `sys`, `sqlite3`, `fcntl`, `struct` and `time` imported, and waits until it prints a line.
     init(_ script: String, _ arguments: String...) throws {
-        process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["python3", "-c", "import sys, sqlite3, fcntl, struct, time\n" + script] + arguments
+        process = Process(["python3", "-c", "import sys, sqlite3, fcntl, struct, time\n" + script] + arguments)
         (process.standardInput, process.standardOutput) = (input, output)
         try process.run()
-        _ = output.fileHandleForReading.readData(ofLength: 1)
+        _ = output.fileHandleForReading.readLine()
     }
 
     /// Lets the script read a line.
     func go() { input.fileHandleForWriting.write(Data("\n".utf8)) }
 
-    func kill() {
-        Foundation.kill(process.processIdentifier, SIGKILL)
-        process.waitUntilExit()
-    }
+    func kill() { process.kill() }
 
     func wait() { process.waitUntilExit() }
 }

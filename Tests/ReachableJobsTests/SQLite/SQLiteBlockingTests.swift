@@ -2,6 +2,7 @@
 import Foundation
 import ReachabilityTesting
 import ReachableJobs
+import TestSupport
 import Testing
 
 /// Handlers that block all threads of Swift's pool.
@@ -9,7 +10,7 @@ import Testing
 struct SQLiteBlockingTests {
     /// The clock of the other worker's leases is 19 s ahead: it would take the jobs over 11 s after the last heartbeat.
     @Test func aWorkerWhoseHandlersBlockKeepsItsLease() async throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryFolder()
         let store = try SQLiteStore(path: directory.path + "/jobs.db")
         try await withTaskExecutorPreference(ThreadPerJobExecutor()) {
             let effects = directory.path + "/effects"

@@ -2,6 +2,7 @@
 import Foundation
 import GRDB
 import ReachableJobs
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20)), .serialized)
@@ -87,12 +88,7 @@ struct SQLiteChangesTests {
 
     @Test func theEndOfTheLastStreamReleasesDescriptors() async throws {
         let bench = try SQLiteBench()
-        let path = "/proc/self/fd"
-        func watches() throws -> Int {
-            try FileManager.default.contentsOfDirectory(atPath: path).count {
-                (try? FileManager.default.destinationOfSymbolicLink(atPath: path + "/" + $0)) == "anon_inode:inotify"
-            }
-        }
+        func watches() throws -> Int { try openFiles().values.count { $0 == "anon_inode:inotify" } }
         let before = try watches()
         for _ in 0..<20 {
             var hints: AsyncStream<Void>.Iterator? = bench.store.changes().makeAsyncIterator()

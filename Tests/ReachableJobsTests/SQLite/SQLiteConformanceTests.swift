@@ -2,6 +2,7 @@
 import GRDB
 import ReachabilityTesting
 import ReachableJobs
+import TestSupport
 import Testing
 
 /// The requirements of all stores, and random histories that give the answers of the memory store.
@@ -16,7 +17,7 @@ struct SQLiteConformanceTests {
 
     @Test func aDatabaseOfTheCallersMeetsTheRequirements() async throws {
         try await JobStoreConformance.check {
-            let (directory, machine) = (try TemporaryDirectory(), TestMachine())
+            let (directory, machine) = (try TemporaryFolder(), TestMachine())
             let writer = try DatabasePool(path: directory.path + "/app.db")
             let store = try SQLiteStore(writer: writer, machine: machine.machine)
             let peer = try SQLiteStore(writer: DatabasePool(path: writer.path), machine: machine.machine)
@@ -25,7 +26,7 @@ struct SQLiteConformanceTests {
     }
 
     private static func candidate(
-        _ directory: TemporaryDirectory, _ machine: TestMachine, _ store: SQLiteStore, _ peer: SQLiteStore
+        _ directory: TemporaryFolder, _ machine: TestMachine, _ store: SQLiteStore, _ peer: SQLiteStore
     ) -> JobStoreConformance.Candidate {
         .init(
             store: store, peer: peer,
@@ -35,7 +36,7 @@ struct SQLiteConformanceTests {
 
     @Test func answersAreThoseOfOracle() async throws {
         try await StoreHistory.check {
-            let bench = try SQLiteBench(in: TemporaryDirectory.memory)
+            let bench = try SQLiteBench(in: TemporaryFolder.memory)
             return .init(bench.store, bench)
         }
     }

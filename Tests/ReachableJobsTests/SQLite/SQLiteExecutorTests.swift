@@ -6,6 +6,7 @@ import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
 import Synchronization
+import TestSupport
 import Testing
 
 /// The threads on which a store's transactions run.
@@ -41,10 +42,10 @@ struct SQLiteExecutorTests {
         }
     }
 
-    private let directory: TemporaryDirectory
+    private let directory: TemporaryFolder
     private let log = Log()
 
-    init() throws { directory = try TemporaryDirectory() }
+    init() throws { directory = try TemporaryFolder() }
 
     private var path: String { directory.path + "/jobs.db" }
 
@@ -231,6 +232,4 @@ struct SQLiteExecutorTests {
         #expect(!log.all.isEmpty && log.all.allSatisfy { !$0.isOnExecutor })
     }
 }
-
-private func currentThread() -> pthread_t { pthread_self() }
 #endif

@@ -1,17 +1,18 @@
 #if SQLite
 import Foundation
 import GRDB
-import Synchronization
+import ReachabilityTesting
+import TestSupport
 import Testing
 
 @testable import ReachableJobs
 
 @Suite(.timeLimit(.minutes(20)))
 struct SQLiteFileTests {
-    private let directory: TemporaryDirectory
+    private let directory: TemporaryFolder
     private var path: String { directory.path + "/jobs.db" }
 
-    init() throws { directory = try TemporaryDirectory() }
+    init() throws { directory = try TemporaryFolder() }
 
     private func mode(_ path: String) throws -> Int {
         try #require(FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
@@ -39,23 +40,23 @@ struct SQLiteFileTests {
     /// Otherwise a power failure may take the directory with all that is in it.
     @Test func newDirectoryIsWrittenToTheDisk() throws {
         let path = directory.path + "/state//jobs.db"
-        let written = Mutex<[String]>([])
+        let written = Recorder<String>()
         var machine = SQLiteMachine.kernel
         machine.synchronize = { path in
-            written.withLock { $0.append(path) }
+            written.record(path)
             return EIO
         }
         let error = #expect(throws: JobStoreError.self) { try SQLiteStore(path: path, machine: machine) }
         #expect(error?.code == .inputOutput)
         // The first try has left the directory and an empty file.
         machine.synchronize = { path in
-            written.withLock { $0.append(path) }
+            written.record(path)
             return 0
         }
         _ = try SQLiteStore(path: path, machine: machine)
-        #expect(written.withLock { $0 } == [directory.path, directory.path])
+        #expect(written.value == [directory.path, directory.path])
         _ = try SQLiteStore(path: path, machine: machine)
-        #expect(written.withLock { $0.count } == 2)
+        #expect(written.value.count == 2)
         #expect(try mode(directory.path + "/state") == 0o700)
     }
 

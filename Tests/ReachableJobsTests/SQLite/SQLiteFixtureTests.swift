@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import ReachableJobs
 import ReachableRetry
+import TestSupport
 import Testing
 
 /// A file that this version has written opens in all later ones.
@@ -10,7 +11,7 @@ import Testing
 /// `JOBS_WRITE_FIXTURE=Tests/ReachableJobsTests/SQLite/Fixtures/version-1.db` writes it again; keep those of older versions.
 @Suite(.timeLimit(.minutes(5)))
 struct SQLiteFixtureTests {
-    private static let target = ProcessInfo.processInfo.environment["JOBS_WRITE_FIXTURE"]
+    private static let target: String? = variable("JOBS_WRITE_FIXTURE")
 
     /// Fills a store with jobs of every state, named after what they are.
     private func fill(_ bench: SQLiteBench) async throws {
@@ -45,7 +46,7 @@ struct SQLiteFixtureTests {
 
     @Test(arguments: [1]) func fileOfVersionWorks(version: Int) async throws {
         let fixture = URL(fileURLWithPath: #filePath).deletingLastPathComponent().path + "/Fixtures/version-\(version).db"
-        let (directory, machine) = (try TemporaryDirectory(), TestMachine())
+        let (directory, machine) = (try TemporaryFolder(), TestMachine())
         let path = directory.path + "/jobs.db"
         try FileManager.default.copyItem(atPath: fixture, toPath: path)
         chmod(path, 0o600)

@@ -2,6 +2,7 @@
 import GRDB
 import ReachableJobs
 import Synchronization
+import TestSupport
 import Testing
 
 /// The cost of each statement: none reads through jobs that it does not need.
@@ -17,7 +18,7 @@ struct SQLitePlanTests {
     @Test func noStatementReadsJobsInVain() async throws {
         let (bench, trace) = (try SQLiteBench(), Trace())
         try await StoreHistory.check {
-            let bench = try SQLiteBench(in: TemporaryDirectory.memory)
+            let bench = try SQLiteBench(in: TemporaryFolder.memory)
             let writer = try DatabaseQueue(path: bench.store.path)
             try await writer.writeWithoutTransaction { db in
                 db.trace { event in

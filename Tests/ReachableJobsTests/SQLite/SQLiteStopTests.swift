@@ -1,14 +1,14 @@
 #if SQLite
-import Foundation
 import GRDB
 import ReachabilityTesting
 import ReachableJobs
+import TestSupport
 import Testing
 
 /// Workers that are stopped in the middle of an attempt.
 @Suite(.timeLimit(.minutes(5)), .serialized)
 struct SQLiteStopTests {
-    private let directory: TemporaryDirectory
+    private let directory: TemporaryFolder
     private let store: SQLiteStore
     private var effects: [String] {
         get throws {
@@ -17,7 +17,7 @@ struct SQLiteStopTests {
     }
 
     init() throws {
-        directory = try TemporaryDirectory()
+        directory = try TemporaryFolder()
         store = try SQLiteStore(path: directory.path + "/jobs.db")
     }
 

@@ -5,6 +5,7 @@ import Reachability
 import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
+import TestSupport
 import Testing
 
 /// Pushes in the caller's own transaction.
@@ -12,12 +13,12 @@ import Testing
 struct SQLiteTransactionTests {
     private struct Rollback: Error {}
 
-    private let directory: TemporaryDirectory
+    private let directory: TemporaryFolder
     private let pool: DatabasePool
     private let store: SQLiteStore
 
     init() throws {
-        directory = try TemporaryDirectory()
+        directory = try TemporaryFolder()
         pool = try DatabasePool(path: directory.path + "/app.db")
         try pool.write { try $0.execute(sql: "CREATE TABLE photos (name TEXT)") }
         store = try SQLiteStore(writer: pool, machine: TestMachine().machine)

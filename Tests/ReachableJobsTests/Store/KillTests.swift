@@ -2,18 +2,19 @@
 import Foundation
 import ReachabilityTesting
 import ReachableJobs
+import TestSupport
 import Testing
 
 /// Workers that are killed at any moment, with effects recorded outside of the store.
 @Suite(.timeLimit(.minutes(120)))
 struct KillTests {
     /// The number of kills of each test; `JOBS_KILLS` sets another one, for longer runs.
-    private static let kills = ProcessInfo.processInfo.environment["JOBS_KILLS"].flatMap(Int.init) ?? 20
+    private static let kills = variable("JOBS_KILLS") ?? 20
 
     /// With two workers, the one that goes on must not take a job of the other before its end, nor leave one behind.
     #if SQLite
     @Test(arguments: [1, 2]) func workersKilledOnSQLiteLoseNothingAndRepeatOnlyWhatTheyHadNotWritten(workers: Int) async throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryFolder()
         let path = directory.path + "/jobs.db"
         try await kill(workers, on: try SQLiteStore(path: path), at: path)
     }
@@ -35,7 +36,7 @@ struct KillTests {
         // Reads block.
         try await withTaskExecutorPreference(ThreadPerJobExecutor()) {
             var generator = SeededGenerator(seed: seed)
-            let directory = try TemporaryDirectory()
+            let directory = try TemporaryFolder()
             let effects = directory.path + "/effects"
             let output = Pipe()
             var running: [ProbeWorker] = []

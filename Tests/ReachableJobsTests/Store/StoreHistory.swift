@@ -2,6 +2,7 @@ import FoundationEssentials
 import Glibc
 import ReachabilityTesting
 import ReachableRetry
+import TestSupport
 import Testing
 
 @testable import ReachableJobs
@@ -44,9 +45,8 @@ struct StoreHistory {
 
     /// STORE_SEEDS is the number of histories, STORE_SEED the first one.
     private static let seeds: Range<UInt64> = {
-        func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }
-        let first = number("STORE_SEED") ?? 1
-        return first..<first + (number("STORE_SEEDS") ?? 20)
+        let first: UInt64 = variable("STORE_SEED") ?? 1
+        return first..<first + (variable("STORE_SEEDS") ?? 20)
     }()
 
     /// Compares histories, each on a store of its own, and records the first difference.

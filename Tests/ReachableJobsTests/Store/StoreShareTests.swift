@@ -4,6 +4,7 @@ import Reachability
 import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
+import TestSupport
 import Testing
 
 /// Two workers on one store, each with a connection and a bus of its own, as in two processes.
@@ -13,11 +14,11 @@ import Testing
     }
 
     /// A job's duration in seconds, to measure the whole; without it, a job ends when all places of both workers are taken.
-    private static let seconds = ProcessInfo.processInfo.environment["JOBS_SHARE"].flatMap(Double.init)
+    private static let seconds: Double? = variable("JOBS_SHARE")
 
     #if SQLite
     @Test func workersOnSQLiteShareTheJobsByTheirPlaces() async throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryFolder()
         let stores = try (0..<2).map { _ in try SQLiteStore(path: directory.path + "/jobs.db") }
         try await share(stores)
     }

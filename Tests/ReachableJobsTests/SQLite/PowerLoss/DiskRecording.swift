@@ -1,7 +1,8 @@
 #if SQLite
 import CRecordingVFS
 import Foundation
-import Synchronization
+import ReachabilityTesting
+import TestSupport
 
 /// Records the writes of SQLite to the database files of a directory.
 final class DiskRecording: Sendable {
@@ -18,7 +19,7 @@ final class DiskRecording: Sendable {
         var errno: Int32
     }
 
-    private let recorded = Mutex<[Operation]>([])
+    private let recorded = Recorder<Operation>()
 
     /// Begins to record; databases that are open already are not recorded.
     init(_ directory: String) throws {
@@ -33,10 +34,10 @@ final class DiskRecording: Sendable {
     deinit { crecordingvfs_end(Unmanaged.passUnretained(self).toOpaque()) }
 
     /// The operations so far.
-    var operations: [Operation] { recorded.withLock { $0 } }
+    var operations: [Operation] { recorded.value }
 
     /// The number of operations so far.
-    var count: Int { recorded.withLock { $0.count } }
+    var count: Int { recorded.value.count }
 
     private func note(_ operation: crecordingvfs_operation) {
         let name = String(cString: operation.name)
@@ -52,7 +53,7 @@ final class DiskRecording: Sendable {
             case CRECORDINGVFS_DELETE: .delete(name, syncsDirectory: operation.syncs_directory)
             default: nil
             }
-        if let new { recorded.withLock { $0.append(new) } }
+        if let new { recorded.record(new) }
     }
 }
 #endif

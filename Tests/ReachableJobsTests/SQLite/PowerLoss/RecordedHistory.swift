@@ -1,10 +1,10 @@
 #if SQLite
-import Foundation
 import GRDB
 import ReachabilityTesting
 import ReachableJobs
 import ReachableRetry
 import Synchronization
+import TestSupport
 import Testing
 
 /// A ``StoreHistory`` on a store whose writes are recorded, with the jobs after each change.
@@ -72,12 +72,12 @@ private final class Recorder: Sendable {
     let machine = TestMachine()
     let recording: DiskRecording
     private let owner: RecordedHistory.Owner
-    private let directory: TemporaryDirectory
+    private let directory: TemporaryFolder
     private let state: Mutex<State>
 
     init(_ owner: RecordedHistory.Owner, _ seed: UInt64) throws {
         self.owner = owner
-        directory = try TemporaryDirectory(in: TemporaryDirectory.memory)
+        directory = try TemporaryFolder(in: TemporaryFolder.memory)
         recording = try DiskRecording(directory.path)
         state = Mutex(State(generator: SeededGenerator(seed: seed)))
     }

@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import ReachabilityTesting
 import ReachableJobs
+import TestSupport
 import Testing
 
 /// Power failures after any write: what was acknowledged is there.
@@ -10,14 +11,12 @@ import Testing
 struct SQLitePowerLossTests {
     /// The number of power failures of each test; `JOBS_POWER_LOSSES` sets another one, and `all` tries each kind after each write.
     private static let losses: Int? = {
-        let setting = ProcessInfo.processInfo.environment["JOBS_POWER_LOSSES"]
+        let setting: String? = variable("JOBS_POWER_LOSSES")
         return setting == "all" ? nil : setting.flatMap(Int.init) ?? 150
     }()
 
     /// The seed; `JOBS_POWER_SEED` sets one, to see a failure again.
-    private static var seed: UInt64 {
-        ProcessInfo.processInfo.environment["JOBS_POWER_SEED"].flatMap(UInt64.init) ?? .random(in: 0 ... .max)
-    }
+    private static var seed: UInt64 { variable("JOBS_POWER_SEED") ?? UInt64.random(in: 0 ... .max) }
 
     /// A power failure after a number of operations.
     private struct Failure {
@@ -114,11 +113,11 @@ struct DiskImage {
         case stuck(String)
     }
 
-    private let directory: TemporaryDirectory
+    private let directory: TemporaryFolder
     private var path: String { directory.path + "/" + RecordedHistory.file }
 
     init(_ files: [String: [UInt8]]) throws {
-        directory = try TemporaryDirectory(in: TemporaryDirectory.memory)
+        directory = try TemporaryFolder(in: TemporaryFolder.memory)
         for (name, bytes) in files {
             let isWritten = FileManager.default.createFile(
                 atPath: directory.path + "/" + name, contents: Data(bytes), attributes: [.posixPermissions: 0o600])
