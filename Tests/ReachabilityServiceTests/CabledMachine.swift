@@ -1,5 +1,6 @@
 #if SQLite
 import Foundation
+import TestSupport
 import Testing
 
 /// A network namespace with a cable from `eth0` to `far0`.
@@ -23,19 +24,7 @@ final class CabledMachine: Sendable {
 
     private static func ip(_ words: String...) throws { try ip(words) }
 
-    /// Runs ip(8) with words.
-    static func ip(_ words: [String], input: String = "") throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["ip"] + words
-        let lines = Pipe()
-        process.standardInput = lines
-        try process.run()
-        // What the tests write fits into a pipe.
-        lines.fileHandleForWriting.write(Data(input.utf8))
-        try lines.fileHandleForWriting.close()
-        process.waitUntilExit()
-        try #require(process.terminationStatus == 0, "ip \(words): root is needed")
-    }
+    /// Runs ip(8) with words; needs root.
+    static func ip(_ words: [String], input: String = "") throws { try Process(["ip"] + words).succeed(input: input) }
 }
 #endif

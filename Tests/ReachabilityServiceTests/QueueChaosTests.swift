@@ -7,7 +7,7 @@ import Testing
 /// Workers that are killed at random on a network whose cable is pulled.
 @Suite(.timeLimit(.minutes(20)), .blocking) struct QueueChaosTests {
     /// The number of commands; `QUEUE_COMMANDS=150` for the whole.
-    private static let count = ProcessInfo.processInfo.environment["QUEUE_COMMANDS"].flatMap { Int($0) } ?? 40
+    private static let count = variable("QUEUE_COMMANDS") ?? 40
 
     /// The lines that commands write to a FIFO.
     private struct Reports {
@@ -48,9 +48,7 @@ import Testing
                 """
             let network = number % 3 == 0 ? ["--connectivity", "ignore"] : ["--to", "192.0.2.1"]
             let serial = number % 2 == 0 ? ["--serial", "key \(number % 4)"] : []
-            let adding = try desk.start(["add"] + network + serial + ["--", "sh", "-c", script])
-            adding.waitUntilExit()
-            try #require(adding.terminationStatus == 0)
+            try #require(desk.run(["add"] + network + serial + ["--", "sh", "-c", script]).code == 0)
         }
 
         var workers = try [desk.start(["run"]), desk.start(["run"])]
@@ -61,8 +59,7 @@ import Testing
             case 1: try machine.ip("link set far0 up")
             default:
                 let index = Int.random(in: 0...1, using: &random)
-                kill(workers[index].processIdentifier, SIGKILL)
-                workers[index].waitUntilExit()
+                workers[index].kill()
                 workers[index] = try desk.start(["run"])
             }
         }

@@ -64,8 +64,7 @@ struct QueueProgramTests {
         worker.terminate()
         // The end of the stream: every holder of the other side has ended.
         #expect(pipe.readDataToEndOfFile().isEmpty)
-        worker.waitUntilExit()
-        #expect(worker.terminationStatus == 143)
+        #expect(worker.end() == 143)
         let job = try #require(try desk.list().first { $0["id"] as? String == id })
         #expect(job["state"] as? String == "available" && job["charged"] as? Int == 0)
     }
@@ -80,8 +79,7 @@ struct QueueProgramTests {
         let first = try desk.start(["run"])
         let pipe = try FileHandle(forReadingFrom: URL(fileURLWithPath: fifo))
         #expect(pipe.readData(ofLength: 3) == Data("up\n".utf8))
-        kill(first.processIdentifier, SIGKILL)
-        first.waitUntilExit()
+        first.kill()
         #expect(try desk.run("run", "--drain").code == 0)
         #expect(desk.lines(of: "out").isEmpty)
         #expect(try desk.list().first?["attempts"] as? Int == 2)
@@ -152,11 +150,8 @@ struct QueueProgramTests {
         let id = try desk.add("true")
         #expect(try desk.run("pause").code == 0)
         // script(1) gives the worker a terminal, of 80 columns.
-        let (process, output) = (Process(), Pipe())
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["script", "-qec", "exec \(desk.program) queue run --store \(desk.store)", "/dev/null"]
-        process.environment = ProcessInfo.processInfo.environment.merging(["TERM": "xterm"]) { $1 }
-        process.standardInput = FileHandle.nullDevice
+        let script = ["script", "-qec", "exec \(desk.program) queue run --store \(desk.store)", "/dev/null"]
+        let (process, output) = (Process(script, variables: ["TERM": "xterm"]), Pipe())
         process.standardOutput = output
         try process.run()
         var text = ""
@@ -170,9 +165,7 @@ struct QueueProgramTests {
 
     @Test func storesOfOthersAreRefused() throws {
         let desk = try QueueDesk()
-        try FileManager.default.createDirectory(atPath: "\(desk.directory)/q", withIntermediateDirectories: false)
-        #expect(
-            FileManager.default.createFile(atPath: desk.store, contents: Data("not a database, but long enough to be one".utf8)))
+        try desk.folder.write("not a database, but long enough to be one", to: "q/queue.db")
         let foreign = try desk.run("add", "--", "true")
         #expect(foreign.code == 77 || foreign.code == 65, "\(foreign)")
         chmod(desk.store, 0o600)
@@ -180,13 +173,12 @@ struct QueueProgramTests {
         chmod(desk.store, 0o666)
         let writable = try desk.run("list")
         #expect(writable.code == 77 && writable.errors.contains("next:"))
-        #expect(try Data(contentsOf: URL(fileURLWithPath: desk.store)).count == 41)
+        #expect(desk.folder.read("q/queue.db").utf8.count == 41)
     }
 
     @Test func aDirectoryOfAnotherUserIsRefused() throws {
         let desk = try QueueDesk()
-        try FileManager.default.createDirectory(atPath: "\(desk.directory)/q", withIntermediateDirectories: false)
-        try #require(chown("\(desk.directory)/q", 65_534, 65_534) == 0, "root is needed")
+        try #require(chown(desk.folder.makeFolder("q"), 65_534, 65_534) == 0, "root is needed")
         for words in [["add", "--", "true"], ["list"], ["run", "--drain"]] {
             let refused = try desk.run(words)
             #expect(refused.code == 77 || refused.code == 66, "\(words): \(refused)")
@@ -206,11 +198,8 @@ struct QueueProgramTests {
 
     @Test func aMissingDirectoryIsAFailedAttempt() throws {
         let desk = try QueueDesk()
-        let folder = "\(desk.directory)/gone"
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
-        let adding = try desk.start(["add", "--attempts", "1", "--connectivity", "ignore", "--", "true"], in: folder)
-        adding.waitUntilExit()
-        #expect(adding.terminationStatus == 0)
+        let folder = try desk.folder.makeFolder("gone")
+        #expect(try desk.run(["add", "--attempts", "1", "--connectivity", "ignore", "--", "true"], in: folder).code == 0)
         try FileManager.default.removeItem(atPath: folder)
         #expect(try desk.run("run", "--drain").code == 0)
         let job = try #require(try desk.list().first)

@@ -1,55 +1,37 @@
 #if SQLite
 import Foundation
+import TestSupport
 import Testing
 
 /// A directory of a test with a queue in it, and the commands on it.
 final class QueueDesk: Sendable {
-    let directory: String
-    let program: String
+    let folder: TemporaryFolder
+    let program = builtProgram("reachability-watch")
 
     /// The network namespace of the commands; `nil` for the test's own.
     private let namespace: String?
 
-    init(in namespace: String? = nil) throws {
-        self.namespace = namespace
-        directory = "/tmp/reachability-queue-test-\(getpid())-\(UInt64.random(in: 0 ... .max))"
-        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
-        let folder = URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
-        program = folder.deletingLastPathComponent().appendingPathComponent("reachability-watch").path
-    }
+    init(in namespace: String? = nil) throws { (self.namespace, folder) = (namespace, try TemporaryFolder()) }
 
-    deinit { try? FileManager.default.removeItem(atPath: directory) }
+    var directory: String { folder.path }
 
     var store: String { "\(directory)/q/queue.db" }
 
-    /// The outcome of a command.
-    struct Outcome {
-        var code: Int32
-        var output: String
-        var errors: String
-
-        var lines: [String] { output.split(separator: "\n").map(String.init) }
-        var id: String { lines.first ?? "" }
-    }
-
-    /// Starts `reachability-watch queue` with a subcommand and its arguments.
+    /// Makes a process of `reachability-watch queue` with a subcommand and its arguments.
     ///
     /// - Parameter variable: A value of REACHABILITY_QUEUE_STORE in the place of --store.
-    func start(
-        _ words: [String], in folder: String? = nil, variable: String? = nil, output: Any? = nil, errors: Any? = nil
-    ) throws -> Process {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments =
+    private func process(_ words: [String], in folder: String? = nil, variable: String? = nil) -> Process {
+        let process = Process(
             (namespace.map { ["ip", "netns", "exec", $0] } ?? []) + [program, "queue", words[0]]
-            + (variable == nil ? ["--store", store] : []) + words.dropFirst()
-        if let variable {
-            process.environment = ProcessInfo.processInfo.environment.merging(["REACHABILITY_QUEUE_STORE": variable]) { $1 }
-        }
-        process.currentDirectoryURL = URL(fileURLWithPath: folder ?? directory)
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output ?? FileHandle.nullDevice
-        process.standardError = errors ?? FileHandle.nullDevice
+                + (variable == nil ? ["--store", store] : []) + words.dropFirst(),
+            in: folder ?? directory, variables: variable.map { ["REACHABILITY_QUEUE_STORE": $0] } ?? [:])
+        process.standardError = FileHandle.nullDevice
+        return process
+    }
+
+    /// Starts a command.
+    func start(_ words: [String]) throws -> Process {
+        let process = process(words)
         try process.run()
         return process
     }
@@ -58,32 +40,17 @@ final class QueueDesk: Sendable {
     func run(_ words: String...) throws -> Outcome { try run(words) }
 
     /// Runs a command to its end; blocks.
-    func run(_ words: [String], variable: String? = nil) throws -> Outcome {
-        let (output, errors) = (Pipe(), Pipe())
-        let process = try start(words, variable: variable, output: output, errors: errors)
-        // What the tests write fits into a pipe.
-        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        let messages = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        let code = process.terminationReason == .exit ? process.terminationStatus : 1000 + process.terminationStatus
-        return Outcome(code: code, output: text, errors: messages)
+    func run(_ words: [String], in folder: String? = nil, variable: String? = nil) throws -> Outcome {
+        try process(words, in: folder, variable: variable).outcome()
     }
 
     /// Adds a shell script; returns its id.
     func add(_ script: String, _ options: String...) throws -> String {
-        let words = ["add", "--connectivity", "ignore"] + options + ["--", "sh", "-c", script]
-        let output = Pipe()
-        let process = try start(words, output: output)
-        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        try #require(process.terminationStatus == 0)
-        return String(text.prefix(32))
+        String(try process(["add", "--connectivity", "ignore"] + options + ["--", "sh", "-c", script]).succeed().prefix(32))
     }
 
     /// The lines of a file in the directory.
-    func lines(of name: String) -> [String] {
-        ((try? String(contentsOfFile: "\(directory)/\(name)", encoding: .utf8)) ?? "").split(separator: "\n").map(String.init)
-    }
+    func lines(of name: String) -> [String] { folder.read(name).split(separator: "\n").map(String.init) }
 
     /// The objects of `queue list`.
     func list() throws -> [[String: Any]] {
@@ -91,5 +58,9 @@ final class QueueDesk: Sendable {
             try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
         }
     }
+}
+
+extension Outcome {
+    var id: String { lines.first ?? "" }
 }
 #endif

@@ -99,7 +99,7 @@ import Testing
 
     @Test func aRefusedLogEndsTheCommand() throws {
         for (path, mode, code) in [("log", 0o666, 77), ("none/log", 0o600, 73)] as [(String, mode_t, Int32)] {
-            if path == "log" { folder.write("log", "", mode: mode) }
+            if path == "log" { try folder.write("", to: "log", mode: mode) }
             let process = try WatchProcess(["--log", "\(folder.path)/\(path)"])
             #expect(process.output.readAll().isEmpty)
             #expect(process.errors.readAll().contains("; next: "))

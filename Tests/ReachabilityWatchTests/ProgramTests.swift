@@ -135,9 +135,8 @@ struct ProgramTests {
     }
 
     @Test func aFileSizeLimitIsAWriteError() throws {
-        let file = "/tmp/reachability-watch-test-\(getpid())-limited"
-        defer { unlink(file) }
-        let terminal = try PseudoTerminal(script: "ulimit -f 0; \"$0\" --count 1 >\(file); echo \"ended $?\"")
+        let folder = try TemporaryFolder()
+        let terminal = try PseudoTerminal(script: "ulimit -f 0; \"$0\" --count 1 >\(folder.path)/limited; echo \"ended $?\"")
         let screen = terminal.read()
         #expect(screen.contains("File too large") && screen.contains("ended 74"), "\(screen)")
         #expect(terminal.end() == 0)

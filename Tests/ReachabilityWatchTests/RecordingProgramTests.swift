@@ -6,38 +6,20 @@ import Testing
 @testable import reachability_watch
 
 /// `record` and `replay`, run from a shell.
-@Suite(.timeLimit(.minutes(10)), .blocking)
-final class RecordingProgramTests {
-    private let folder: String
+@Suite(.timeLimit(.minutes(10)), .blocking) struct RecordingProgramTests {
+    private let folder: TemporaryFolder
 
-    init() throws {
-        var template = Array("/tmp/reachability-XXXXXX".utf8CString)
-        folder = try #require(mkdtemp(&template).map { String(cString: $0) })
-    }
+    init() throws { folder = try TemporaryFolder() }
 
-    deinit {
-        // Not with system(3): while that waits, this process ignores SIGINT and SIGQUIT for all tests.
-        var files = glob_t()
-        defer { globfree(&files) }
-        if glob("\(folder)/*", 0, nil, &files) == 0 {
-            for index in 0..<Int(files.gl_pathc) { _ = files.gl_pathv[index].map { unlink($0) } }
-        }
-        rmdir(folder)
-    }
-
-    private func run(_ arguments: String...) throws -> (code: Int32, output: String, errors: String) {
-        let process = try WatchProcess(arguments)
-        let (output, errors) = (process.output.readAll(), process.errors.readAll())
-        return (process.end(), output, errors)
-    }
+    private func run(_ arguments: String...) throws -> Outcome { try WatchProcess.run(arguments) }
 
     /// Starts a recording, and returns it with its replay once the file has a verdict.
     ///
     /// - Parameter shell: Commands of sh(1) to run first, in the same process.
     private func startRecording(
         to file: String, after shell: String? = nil
-    ) throws -> (record: WatchProcess, replay: (code: Int32, output: String, errors: String)) {
-        let changes = try FolderChanges(folder)
+    ) throws -> (record: WatchProcess, replay: Outcome) {
+        let changes = try FolderChanges(folder.path)
         let record = try WatchProcess(["record", file, "--to", "127.0.0.1"], after: shell)
         while true {
             try changes.next()
@@ -47,7 +29,7 @@ final class RecordingProgramTests {
     }
 
     @Test func aRecordingIsMadeAndReplayed() throws {
-        let file = "\(folder)/here.reach"
+        let file = "\(folder.path)/here.reach"
         let record = try run("record", file, "--to", "127.0.0.1", "--for", "2s")
         #expect(record.code == 0 && record.output.isEmpty && record.errors.isEmpty)
         let replay = try run("replay", file, "--format", "json")
@@ -60,7 +42,7 @@ final class RecordingProgramTests {
 
     @Test(arguments: [(SIGTERM, 143), (SIGINT, 130), (SIGHUP, 129)] as [(Int32, Int32)])
     func signalsEndRecordingsInOrder(_ signal: Int32, _ code: Int32) throws {
-        let file = "\(folder)/ended.reach"
+        let file = "\(folder.path)/ended.reach"
         let (record, unfinished) = try startRecording(to: file)
         #expect(unfinished.errors.contains("has no end"))
         kill(record.pid, signal)
@@ -72,7 +54,7 @@ final class RecordingProgramTests {
     }
 
     @Test func inheritedIgnoredSignalsStayIgnored() throws {
-        let file = "\(folder)/nohup.reach"
+        let file = "\(folder.path)/nohup.reach"
         let (record, _) = try startRecording(to: file, after: "trap '' HUP INT")
         // The first signal that is not ignored makes the exit code.
         for signal in [SIGHUP, SIGINT, SIGTERM] { kill(record.pid, signal) }
@@ -82,7 +64,7 @@ final class RecordingProgramTests {
     }
 
     @Test func aFileSizeLimitEndsTheRecording() throws {
-        let file = "\(folder)/limited.reach"
+        let file = "\(folder.path)/limited.reach"
         let record = try WatchProcess(["record", file, "--for", "60s"], after: "ulimit -f 1")
         let text = record.errors.readAll()
         #expect(text.contains("has reached the file size limit") && text.contains("next: raise the limit"), "\(text)")
@@ -92,7 +74,7 @@ final class RecordingProgramTests {
     }
 
     @Test func aKilledRecordingIsReplayedToItsEnd() throws {
-        let file = "\(folder)/killed.reach"
+        let file = "\(folder.path)/killed.reach"
         let (record, _) = try startRecording(to: file)
         kill(record.pid, SIGKILL)
         #expect(record.end() == 1000 + SIGKILL)
@@ -101,14 +83,14 @@ final class RecordingProgramTests {
     }
 
     @Test func unreadableFilesAreRejected() throws {
-        let missing = try run("replay", "\(folder)/none")
+        let missing = try run("replay", "\(folder.path)/none")
         #expect(missing.code == 66 && missing.errors.contains("No such file"))
         let other = try run("replay", "/proc/self/status")
         #expect(other.code == 65 && other.output.isEmpty && other.errors.contains("reachability-watch record"))
     }
 
     @Test(arguments: ["", "\u{89}", "RCHS"]) func aFileWithoutAHeaderIsRejected(_ text: String) throws {
-        let file = try make(Array(text.unicodeScalars.map { UInt8($0.value) }))
+        let file = try folder.write(text.unicodeScalars.map { UInt8($0.value) }, to: "made")
         for arguments in [["replay", file], ["replay", file, "--speed", "10"]] {
             let process = try WatchProcess(arguments)
             #expect(process.errors.readAll().contains(text == "" ? "the file is empty" : "reading the"))
@@ -123,22 +105,13 @@ final class RecordingProgramTests {
             ("zstd", [0x28, 0xb5, 0x2f, 0xfd, 4, 0x58, 0x19]), ("bzip2", [0x42, 0x5a, 0x68, 0x39, 0x31, 0x41, 0x59]),
         ] as [(String, [UInt8])])
     func aCompressedRecordingIsNamed(_ program: String, _ bytes: [UInt8]) throws {
-        let replay = try run("replay", try make(bytes))
+        let replay = try run("replay", try folder.write(bytes, to: "made"))
         #expect(replay.code == 65 && replay.output.isEmpty)
         #expect(replay.errors.contains("is compressed with \(program); next: "), "\(replay.errors)")
     }
 
-    /// Creates a file in the test's folder.
-    private func make(_ bytes: [UInt8]) throws -> String {
-        let path = "\(folder)/made"
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        defer { close(descriptor) }
-        try #require(write(descriptor, bytes, bytes.count) == bytes.count)
-        return path
-    }
-
     @Test func unwritableFilesAreReportedAtOnce() throws {
-        let missing = try run("record", "\(folder)/none/file")
+        let missing = try run("record", "\(folder.path)/none/file")
         #expect(missing.code == 73 && missing.errors.contains("No such file"))
         let full = try WatchProcess(["record", "-"], outputPath: "/dev/full")
         #expect(full.errors.readAll().contains("No space left on device"))

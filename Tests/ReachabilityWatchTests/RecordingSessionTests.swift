@@ -1,6 +1,6 @@
 import Reachability
 import ReachabilityTesting
-import Synchronization
+import TestSupport
 import Testing
 
 @testable import CommandKit
@@ -13,12 +13,6 @@ struct RecordingSessionTests {
 
     init() { network = .online(clock: clock) }
 
-    private final class Bytes: Sendable {
-        private let collected = Mutex<[UInt8]>([])
-        var all: [UInt8] { collected.withLock(\.self) }
-        func take(_ bytes: [UInt8]) { collected.withLock { $0 += bytes } }
-    }
-
     private static let noInterruption = AsyncStream<Int32> { _ in }
 
     private func recordSession(
@@ -30,15 +24,15 @@ struct RecordingSessionTests {
 
     /// Records for a minute while `body` changes the network.
     private func record(_ scopes: [Scope], _ body: () throws -> Void) async throws -> [UInt8] {
-        let bytes = Bytes()
-        let session = recordSession({ bytes.take($0) }, scopes: scopes, timeLimit: .seconds(60))
+        let bytes = Recorder<UInt8>()
+        let session = recordSession({ bytes.record(contentsOf: $0) }, scopes: scopes, timeLimit: .seconds(60))
         async let outcome = session.run(until: Self.noInterruption)
         _ = try await clock.nextSleep()
         try await network.untilRunning()
         try body()
         clock.advance(by: .seconds(60))
         #expect(await outcome == .init(end: .done, lost: 0))
-        return bytes.all
+        return bytes.value
     }
 
     private func session(
@@ -89,28 +83,28 @@ struct RecordingSessionTests {
     }
 
     @Test func anInterruptionCompletesTheRecording() async throws {
-        let bytes = Bytes()
+        let bytes = Recorder<UInt8>()
         let (interruption, interrupt) = AsyncStream.makeStream(of: Int32.self)
-        let session = recordSession { bytes.take($0) }
+        let session = recordSession { bytes.record(contentsOf: $0) }
         async let outcome = session.run(until: interruption)
         try await network.untilRunning()
         interrupt.yield(15)
         #expect(await outcome == .init(end: .done, lost: 0))
-        let network = try RecordedNetwork(bytes.all)
+        let network = try RecordedNetwork(bytes.value)
         try await network.run { _ in nil }
         #expect(network.report.isComplete && !network.report.isTorn)
     }
 
     @Test func theSourcesErrorEndsTheRecording() async throws {
-        let bytes = Bytes()
-        let session = recordSession { bytes.take($0) }
+        let bytes = Recorder<UInt8>()
+        let session = recordSession { bytes.record(contentsOf: $0) }
         async let outcome = session.run(until: Self.noInterruption)
         try await network.untilRunning()
         let error = ReachabilityError(.netlinkUnavailable, errno: 97, operation: "socket(AF_NETLINK)")
         network.stop(throwing: error)
         #expect(await outcome.end == .monitorEnded(error))
         let (output, notes) = (LineCollector(), LineCollector())
-        #expect(await self.session(try RecordedNetwork(bytes.all), output, notes: notes).run() == .done)
+        #expect(await self.session(try RecordedNetwork(bytes.value), output, notes: notes).run() == .done)
         #expect(output.lines.count == 2 && output.lines.last?.contains("◌ unknown") == true)
         #expect(notes.lines.contains { $0.contains("ended by an error") })
     }

@@ -4,6 +4,7 @@ import Reachability
 import ReachabilityTesting
 import ReachableRetry
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CommandKit
@@ -201,20 +202,16 @@ import Testing
     }
 
     @Test func aShortageDuringAnOutageWaitsForTheNetwork() async throws {
-        let starts = Mutex(0)
+        let starts = Counter()
         let session = session(try policy("--attempts", "1")) { [network] () async throws(ChildFailure) in
-            let isFirst = starts.withLock { starts in
-                starts += 1
-                return starts == 1
-            }
-            guard isFirst else { return }
+            guard starts.add() == 1 else { return }
             try? network.pull("eth0")
             throw ChildFailure(cause: .notStarted("make", EAGAIN))
         }
         let running = Task { await session.run() }
         try await untilSaid("no network (eth0 has no carrier): waiting for it")
         clock.advance(by: .seconds(60))
-        #expect(starts.withLock(\.self) == 1)
+        #expect(starts.value == 1)
         try network.plug("eth0")
         let outcome = await running.value
         #expect(outcome.code == 0 && outcome.summary.attempts == 2 && outcome.summary.charged == 0)

@@ -2,7 +2,7 @@ import ArgumentParser
 import Glibc
 import ReachabilityTesting
 import ReachableRetry
-import Synchronization
+import TestSupport
 import Testing
 
 @testable import CommandKit
@@ -19,19 +19,19 @@ import Testing
     /// Runs a command that fails with these causes in turn, and then succeeds.
     private func result(of failures: [ChildFailure.Cause], _ words: String...) async throws -> Result {
         let policy = try RunCommand.parse(["--jitter", "none"] + words + ["--", "make"]).retry.policy
-        let starts = Mutex<[Duration]>([])
+        let starts = Recorder<Duration>()
         return try await TestWorld().run { world in
             let events = world.bus.events
             let clock = world.clock
             world.start {
                 try await world.bus.retry(policy) { attempt in
-                    starts.withLock { $0.append(clock.now.offset) }
+                    starts.record(clock.now.offset)
                     if attempt.number <= failures.count { throw ChildFailure(cause: failures[attempt.number - 1]) }
                 }
             }
             await clock.advance(by: .seconds(3600))
             await world.bus.shutdown(drain: nil)
-            var result = Result(starts: starts.withLock(\.self))
+            var result = Result(starts: starts.value)
             var messages = RunMessages()
             for await event in events {
                 result.kinds.append(event.kind)

@@ -43,8 +43,8 @@ import Testing
     private static let run = "\"$0\" run --connectivity ignore --attempts 1"
 
     @Test func ctrlZStopsUntilContinued() throws {
-        let file = "/tmp/reachability-watch-test-\(getpid())-stopped"
-        defer { unlink(file) }
+        let folder = try TemporaryFolder()
+        let file = "\(folder.path)/stopped"
         // The shell may notice the stop before the command does.
         let wait = "until grep -q \") T \" /proc/$(cat \(file))/stat; do sleep 0.02; done; echo both"
         let terminal = try job("; echo \"stopped $?\"; \(wait); cat", "echo $$ >\(file); echo ready; read line; echo \"got $line\"")

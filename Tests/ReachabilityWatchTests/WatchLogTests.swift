@@ -129,7 +129,7 @@ import Testing
     }
 
     @Test func anIncompleteLineIsEnded() async throws {
-        folder.write("log", #"{"event":"transition","seq"#)
+        try folder.write(#"{"event":"transition","seq"#, to: "log")
         let log = try log(scopes: [.internet])
         await log.write(baseline(), ofScopeAt: 0)
         #expect(lines() == ["damaged", "baseline 0 satisfied"])
@@ -166,7 +166,7 @@ import Testing
         let log = try log(largest: 1500, scopes: [.internet])
         await log.write(baseline(), ofScopeAt: 0)
         rename("\(folder.path)/log", "\(folder.path)/moved")
-        folder.write("log", "")
+        try folder.write("", to: "log")
         for sequence in 1...2 as ClosedRange<UInt64> { await log.write(flip(sequence), ofScopeAt: 0) }
         #expect(folder.names == ["log", "moved"])
         #expect(lines() == ["baseline 1 unsatisfied +", "transition 2 satisfied"])
@@ -222,7 +222,7 @@ import Testing
         mkdir("\(folder.path)/log", 0o700)
         await log.write(baseline(), ofScopeAt: 0)
         rmdir("\(folder.path)/log")
-        folder.write("log", #"{"event":"alive"}"# + "\n")
+        try folder.write(#"{"event":"alive"}"# + "\n", to: "log")
         await log.write(flip(1), ofScopeAt: 0)
         #expect(lines() == ["alive", "baseline 0 satisfied", "transition 1 unsatisfied"])
     }
@@ -234,7 +234,7 @@ import Testing
         switch kind {
         case "folder": mkdir(other, 0o700)
         case "link": symlink("\(folder.path)/log", other)
-        default: folder.write("log.2", "a manual page")
+        default: try folder.write("a manual page", to: "log.2")
         }
         await log.write(baseline(), ofScopeAt: 0)
         for sequence in 1...3 as ClosedRange<UInt64> { await log.write(flip(sequence), ofScopeAt: 0) }
@@ -288,8 +288,8 @@ import Testing
         mkfifo("\(folder.path)/fifo", 0o600)
         mkdir("\(folder.path)/folder", 0o700)
         defer { rmdir("\(folder.path)/folder") }
-        folder.write("shared", "", mode: 0o620)
-        folder.write("page.html", "<!doctype html>")
+        try folder.write("", to: "shared", mode: 0o620)
+        try folder.write("<!doctype html>", to: "page.html")
         let error = #expect(throws: CommandFailure.self) {
             try LogFile(.init(path: ForeignText("\(folder.path)/\(name)"), largest: 1 << 20, kept: 1)).open()
         }
@@ -299,7 +299,7 @@ import Testing
     }
 
     @Test func filesOfOtherUsersAreRefused() throws {
-        folder.write("log", "")
+        try folder.write("", to: "log")
         // Only root may give a file away.
         guard chown("\(folder.path)/log", 1, 1) == 0 else { return }
         let error = #expect(throws: CommandFailure.self) { try log() }
@@ -317,12 +317,8 @@ import Testing
     @Test func aChildThatHasNotBegunKeepsNoLock() async throws {
         let first = try log()
         // What a child has between fork(2) and execve(2).
-        let copy = try #require(
-            (0..<getdtablesize()).first { descriptor in
-                var (open, named) = (stat(), stat())
-                return fstat(descriptor, &open) == 0 && stat("\(folder.path)/log", &named) == 0 && open.st_ino == named.st_ino
-                    && open.st_dev == named.st_dev
-            }.map { fcntl($0, F_DUPFD_CLOEXEC, 0) })
+        let open = try #require(openFiles().first { $0.value == "\(folder.path)/log" })
+        let copy = fcntl(open.key, F_DUPFD_CLOEXEC, 0)
         defer { close(copy) }
         await first.end()
         #expect(throws: Never.self) { try log() }

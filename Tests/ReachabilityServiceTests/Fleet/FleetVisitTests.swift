@@ -2,7 +2,7 @@ import CommandKit
 import Reachability
 import ReachabilityTesting
 import ReachableFleet
-import Synchronization
+import TestSupport
 import Testing
 
 @testable import reachability_service
@@ -10,18 +10,12 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct FleetVisitTests {
     private let bench: FleetWorld
-    private let messages = Messages()
-
-    private final class Messages: Sendable {
-        let texts = Mutex<[String]>([])
-        func add(_ text: String) { texts.withLock { $0.append(text) } }
-        var all: [String] { texts.withLock(\.self) }
-    }
+    private let messages = Recorder<String>()
 
     init() throws { bench = try FleetWorld() }
 
     /// Starts to wait for the picture, at most 10 s.
-    private func start(_ visit: FleetVisit) -> FleetWorld.Started<Result<FleetPicture, CommandFailure>> {
+    private func start(_ visit: FleetVisit) -> Rendezvous<Result<FleetPicture, CommandFailure>?> {
         bench.start { [clock = bench.world.clock] in
             do {
                 return .success(try await visit.run { try await visit.picture(within: .seconds(10), clock: clock) })
@@ -35,7 +29,7 @@ struct FleetVisitTests {
 
     private func visit(refusedBy failure: FleetError, saysAll: Bool = true) throws -> FleetVisit {
         let (world, site) = (bench.world, bench.fleet.site)
-        let say = { @Sendable [messages] (text: String) in messages.add(text) }
+        let say = { @Sendable [messages] (text: String) in messages.record(text) }
         return try FleetVisit(monitor: world.monitor, broker: "the broker", scope: nil, say: say, saysAll: saysAll) {
             configuration throws(CommandFailure) in
             do {
@@ -50,7 +44,7 @@ struct FleetVisitTests {
         bench.fleet.say(.online, of: bench.nas)
         let result = start(try bench.visit())
         await bench.world.clock.advance(by: .seconds(1))
-        #expect(try result.result?.get().nodes.map(\.description) == ["nas online"])
+        #expect(try result.value?.get().nodes.map(\.description) == ["nas online"])
         #expect(bench.fleet.storedTopics == ["reach/v1/site/nas/status"])
     }
 
@@ -58,9 +52,9 @@ struct FleetVisitTests {
         bench.fleet.stopBroker()
         let result = start(try bench.visit())
         await bench.world.clock.advance(by: .milliseconds(9999))
-        #expect(result.result == nil)
+        #expect(result.value == nil)
         await bench.world.clock.advance(by: .milliseconds(1))
-        guard case .failure(let failure) = result.result else {
+        guard case .failure(let failure) = result.value else {
             Issue.record("there is a picture")
             return
         }
@@ -71,7 +65,7 @@ struct FleetVisitTests {
         let refusal = FleetError(.refused, subject: "no entry; next: correct the password file")
         let result = start(try visit(refusedBy: refusal))
         await bench.world.settle()
-        guard case .failure(let failure) = result.result else {
+        guard case .failure(let failure) = result.value else {
             Issue.record("the visit goes on")
             return
         }
@@ -83,7 +77,7 @@ struct FleetVisitTests {
         let visit = try visit(refusedBy: FleetError(code, subject: "no way; next: look"), saysAll: saysAll)
         let result = start(visit)
         await bench.world.clock.advance(by: .seconds(10))
-        #expect(result.result != nil)
-        #expect(messages.all == Array(repeating: "no way; next: look", count: count))
+        #expect(result.value != nil)
+        #expect(messages.value == Array(repeating: "no way; next: look", count: count))
     }
 }

@@ -24,20 +24,14 @@ struct FleetWorld {
         }
     }
 
-    /// Starts work that time may pass for.
-    func start<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Started<Value> {
-        let started = Started<Value>()
+    /// Starts work that time may pass for; returns its result, `nil` before its end.
+    func start<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Rendezvous<Value?> {
+        let result = Rendezvous<Value?>(nil)
         world.start {
             let value = await body()
-            started.value.withLock { $0 = value }
+            result.change { $0 = value }
         }
-        return started
-    }
-
-    /// The result of started work; `nil` before its end.
-    final class Started<Value: Sendable>: Sendable {
-        let value = Mutex<Value?>(nil)
-        var result: Value? { value.withLock(\.self) }
+        return result
     }
 }
 

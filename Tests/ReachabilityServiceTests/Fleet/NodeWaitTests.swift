@@ -16,7 +16,7 @@ struct NodeWaitTests {
 
     private func start(
         _ target: NetworkPath.Status = .satisfied, scopes: [Scope] = [], timeout: Duration? = nil
-    ) throws -> FleetWorld.Started<NodeWait.Outcome> {
+    ) throws -> Rendezvous<NodeWait.Outcome?> {
         var wait = NodeWait(visit: try bench.visit(), scopes: scopes, nodes: [bench.nas])
         (wait.target, wait.timeout, wait.clock) = (target, timeout, bench.world.clock)
         return bench.start { [wait] in await wait.run() }
@@ -26,7 +26,7 @@ struct NodeWaitTests {
         bench.fleet.say(.online, of: bench.nas)
         let outcome = try start()
         await clock.advance(by: .seconds(1))
-        #expect(outcome.result?.status == .yes && outcome.result?.states == ["node nas: online"])
+        #expect(outcome.value?.status == .yes && outcome.value?.states == ["node nas: online"])
     }
 
     @Test func theWaitIsForANodeThatReachesItsNetwork() async throws {
@@ -36,10 +36,10 @@ struct NodeWaitTests {
             bench.fleet.say(state, of: bench.nas)
         }
         await clock.advance(by: .seconds(100))
-        #expect(outcome.result == nil)
+        #expect(outcome.value == nil)
         bench.fleet.say(.degraded, of: bench.nas, reason: "captivePortal")
         await clock.advance(by: .zero)
-        #expect(outcome.result?.status == .yes && outcome.result?.states == ["node nas: degraded: captive portal"])
+        #expect(outcome.value?.status == .yes && outcome.value?.states == ["node nas: degraded: captive portal"])
     }
 
     @Test(arguments: [NetworkPath.Status.satisfied, .unsatisfied])
@@ -48,9 +48,9 @@ struct NodeWaitTests {
         bench.fleet.stopBroker()
         let outcome = try start(target, timeout: .seconds(1000))
         await clock.advance(by: .seconds(999))
-        #expect(outcome.result == nil)
+        #expect(outcome.value == nil)
         await clock.advance(by: .seconds(1))
-        #expect(outcome.result?.status == .no && outcome.result?.states.first?.hasPrefix("node nas: unknown: ") == true)
+        #expect(outcome.value?.status == .no && outcome.value?.states.first?.hasPrefix("node nas: unknown: ") == true)
     }
 
     @Test func aKeptLevelIsNoPresence() async throws {
@@ -60,17 +60,17 @@ struct NodeWaitTests {
         await clock.advance(by: .seconds(5))
         bench.fleet.stopBroker()
         await clock.advance(by: .seconds(100))
-        #expect(outcome.result == nil)
+        #expect(outcome.value == nil)
         bench.fleet.say(.online, of: bench.nas)
         bench.fleet.startBroker()
         await clock.advance(by: .seconds(10))
-        #expect(outcome.result?.status == .yes)
+        #expect(outcome.value?.status == .yes)
     }
 
     @Test func aNodeWithoutAWordIsNotThere() async throws {
         let outcome = try start(.unsatisfied)
         await clock.advance(by: .seconds(1))
-        #expect(outcome.result?.status == .yes && outcome.result?.states == ["node nas: has not announced itself"])
+        #expect(outcome.value?.status == .yes && outcome.value?.states == ["node nas: has not announced itself"])
     }
 
     @Test func nodesAndScopesHaveToBeThereAtOnce() async throws {
@@ -79,14 +79,14 @@ struct NodeWaitTests {
         bench.fleet.say(.online, of: bench.nas)
         let outcome = try start(scopes: [.internet])
         await clock.advance(by: .seconds(5))
-        #expect(outcome.result == nil)
+        #expect(outcome.value == nil)
         bench.fleet.say(.offline, of: bench.nas)
         try network.plug("eth0")
         await clock.advance(by: .seconds(5))
-        #expect(outcome.result == nil)
+        #expect(outcome.value == nil)
         bench.fleet.say(.online, of: bench.nas)
         await clock.advance(by: .zero)
-        let end = try #require(outcome.result)
+        let end = try #require(outcome.value)
         #expect(end.status == .yes && end.states.count == 2 && end.states[0].hasPrefix("internet: satisfied via eth0"), "\(end)")
     }
 
@@ -95,7 +95,7 @@ struct NodeWaitTests {
         bench.fleet.say(.lost, of: bench.nas)
         let outcome = try start(scopes: [.internet], timeout: .seconds(5))
         await clock.advance(by: .seconds(5))
-        #expect(outcome.result?.status == .no)
-        #expect(outcome.result?.states == ["internet: unsatisfied: no carrier", "node nas: lost"])
+        #expect(outcome.value?.status == .no)
+        #expect(outcome.value?.states == ["internet: unsatisfied: no carrier", "node nas: lost"])
     }
 }

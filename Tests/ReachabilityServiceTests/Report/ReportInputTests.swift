@@ -1,26 +1,19 @@
 import FoundationEssentials
 import Reachability
+import TestSupport
 import Testing
 
 @testable import reachability_service
 
+extension TemporaryFolder {
+    fileprivate func write(_ lines: [String], to name: String) throws -> String {
+        try write(lines.map { $0 + "\n" }.joined(), to: name)
+    }
+}
+
 /// Files of `watch`, and the histories that they make.
 struct ReportInputTests {
     private typealias Samples = ReportSamples
-
-    /// A directory of files that is removed with it.
-    private final class Folder {
-        let path = "/tmp/reachability-report-test-\(UInt64.random(in: 0 ... .max))"
-
-        init() throws { try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false) }
-
-        deinit { try? FileManager.default.removeItem(atPath: path) }
-
-        func write(_ lines: [String], to name: String) throws -> String {
-            try Data(lines.map { $0 + "\n" }.joined().utf8).write(to: URL(filePath: "\(path)/\(name)"))
-            return "\(path)/\(name)"
-        }
-    }
 
     private static func time(_ second: Int) -> Duration { Samples.morning + .seconds(second) }
 
@@ -44,7 +37,7 @@ struct ReportInputTests {
     private static func spans(_ files: [String]) throws -> [String] { try read(files).report.finish().map(Samples.short) }
 
     @Test func olderFilesComeFirstInAnyOrder() throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         let files = [
             try folder.write([Self.baseline(20, isContinued: true), Self.alive(30)], to: "log"),
             try folder.write([Self.baseline(10, isContinued: true), Self.alive(15)], to: "log.2"),
@@ -57,7 +50,7 @@ struct ReportInputTests {
     }
 
     @Test func filesOfOtherNamesAreMergedByTime() throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         let january = try folder.write([Self.baseline(0), Self.alive(10)], to: "january")
         let february = try folder.write([Self.baseline(100), Self.offline(110), Self.alive(130)], to: "february")
         for files in [[january, february], [february, january]] { #expect(try Self.spans(files) == ["+10 ?90 +10 -20"]) }
@@ -73,7 +66,7 @@ struct ReportInputTests {
     }
 
     @Test func heartbeatsAreAboutAllScopesOfTheWatch() throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         let log = try folder.write(
             [
                 Self.baseline(0), Self.baseline(1, "192.0.2.7"), Self.alive(100), Self.offline(150),
@@ -84,7 +77,7 @@ struct ReportInputTests {
     }
 
     @Test func scopesOfAnotherWatchAreNotProlonged() throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         let log = try folder.write(
             [
                 Self.baseline(0), Self.baseline(1, "192.0.2.7"), Self.alive(100), Self.baseline(500, "192.0.2.8"), Self.alive(600),
@@ -97,7 +90,7 @@ struct ReportInputTests {
     }
 
     @Test func otherLinesAreCountedAndSkipped() throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         let lines = [
             "", Self.baseline(0), "{\"event\":\"hint\"}", "garbage", "  ", "\u{0}", Self.alive(10),
             String(repeating: "x", count: 200_000),
@@ -144,7 +137,7 @@ struct ReportInputTests {
     }
 
     @Test func missingFilesAreErrors() throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         let log = try folder.write([Self.baseline(0)], to: "log")
         #expect(throws: ReachabilityError.self) { try Self.read([log, "\(folder.path)/none"]) }
         #expect(throws: ReachabilityError.self) { try Self.read([folder.path]) }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import reachability_service
@@ -7,54 +8,34 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct ReportProgramTests {
     /// A directory with a log, and the commands in it.
-    private final class Desk {
-        let directory = "/tmp/reachability-report-test-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+    private struct Desk {
+        let folder: TemporaryFolder
 
         init() throws {
-            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+            folder = try TemporaryFolder()
             let lines = [
                 ReportSamples.line("baseline", ReportSamples.morning),
                 ReportSamples.line(
                     "transition", ReportSamples.morning + .seconds(60), status: "unsatisfied", reason: "noCarrier", sequence: 1),
                 ReportSamples.line("end", ReportSamples.morning + .seconds(90)),
             ]
-            try write(lines.joined(separator: "\n") + "\n", to: "log")
-            try write("garbage\n", to: "garbage")
+            try folder.write(lines.joined(separator: "\n") + "\n", to: "log")
+            try folder.write("garbage\n", to: "garbage")
         }
-
-        deinit { try? FileManager.default.removeItem(atPath: directory) }
-
-        func write(_ text: String, to name: String) throws {
-            try text.write(toFile: "\(directory)/\(name)", atomically: false, encoding: .utf8)
-        }
-
-        func read(_ name: String) throws -> String { try String(contentsOfFile: "\(directory)/\(name)", encoding: .utf8) }
-
-        var names: Set<String> { Set((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []) }
 
         /// Runs a shell script in which `report` is the command; blocks.
-        func run(_ script: String) throws -> (code: Int32, output: String, errors: String) {
-            let folder = URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
-            let program = folder.deletingLastPathComponent().appendingPathComponent("reachability-watch").path
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: "/bin/sh")
-            process.arguments = ["-c", "report() { TZ=UTC LC_ALL=C.UTF-8 \"$0\" report \"$@\"; }; \(script)", program]
-            process.currentDirectoryURL = URL(fileURLWithPath: directory)
-            let (output, errors) = (Pipe(), Pipe())
-            (process.standardInput, process.standardOutput, process.standardError) = (FileHandle.nullDevice, output, errors)
-            try process.run()
-            let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-            let messages = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-            process.waitUntilExit()
-            return (process.terminationStatus, text, messages)
+        func run(_ script: String) throws -> Outcome {
+            let report = "report() { TZ=UTC LC_ALL=C.UTF-8 \"$0\" report \"$@\"; }; \(script)"
+            return try Process(["sh", "-c", report, builtProgram("reachability-watch")], in: folder.path).outcome()
         }
     }
 
     @Test func textGoesToStandardOutput() throws {
         let desk = try Desk()
-        let (code, output, errors) = try desk.run("report log")
-        #expect(code == 0 && errors.isEmpty)
-        #expect(output.contains("internet: 66.66 % online") && output.contains("\u{2265} 30s  eth0       no carrier\n"))
+        let outcome = try desk.run("report log")
+        #expect(outcome.code == 0 && outcome.errors.isEmpty)
+        #expect(
+            outcome.output.contains("internet: 66.66 % online") && outcome.output.contains("\u{2265} 30s  eth0       no carrier\n"))
         #expect(try desk.run("cat log | report - --format json").output.hasPrefix(#"{"scope":"internet","#))
     }
 
@@ -77,56 +58,58 @@ struct ReportProgramTests {
     @Test func theLogOfAWatchIsRead() throws {
         let desk = try Desk()
         let watch = "\"$0\" watch --to 127.0.0.1 --log kept --count 1 >/dev/null"
-        let (code, output, errors) = try desk.run("\(watch); \(watch); report kept; report --color always kept")
-        #expect(code == 0 && errors.isEmpty, "\(errors)")
+        let outcome = try desk.run("\(watch); \(watch); report kept; report --color always kept")
+        #expect(outcome.code == 0 && outcome.errors.isEmpty, "\(outcome.errors)")
         // The time between the two watches is unknown.
-        #expect(output.contains("127.0.0.1: 100 % online\n") && output.contains("127.0.0.1\u{1b}[0m: \u{1b}[32m● 100 % online"))
-        #expect(try desk.read("kept").split(separator: "\n").count == 4)
+        #expect(
+            outcome.output.contains("127.0.0.1: 100 % online\n")
+                && outcome.output.contains("127.0.0.1\u{1b}[0m: \u{1b}[32m● 100 % online"))
+        #expect(desk.folder.read("kept").split(separator: "\n").count == 4)
     }
 
     @Test func otherLinesAreNotedOnce() throws {
         let desk = try Desk()
-        let (code, output, errors) = try desk.run("report garbage log garbage")
-        #expect(code == 0 && output.contains("66.66 %"))
+        let outcome = try desk.run("report garbage log garbage")
+        #expect(outcome.code == 0 && outcome.output.contains("66.66 %"))
         #expect(
-            errors == "reachability-watch: lines left out: 2 damaged or of another kind; "
+            outcome.errors == "reachability-watch: lines left out: 2 damaged or of another kind; "
                 + "next: report on files of `watch --format json` only\n")
     }
 
     @Test func filesAreReplacedAsAWhole() throws {
         let desk = try Desk()
-        try desk.write("old", to: "page.html")
+        try desk.folder.write("old", to: "page.html")
         let outcome = try desk.run(
             "ln page.html kept; ln -s page.html link; umask 027; report --format html --output link log; "
                 + "umask 0; report --output new.md log; "
                 + "stat -c %a page.html new.md")
         #expect(outcome.code == 0 && outcome.output == "640\n644\n")
-        #expect(try desk.read("kept") == "old" && desk.read("page.html").hasPrefix("<!doctype html>"))
-        #expect(try desk.read("link") == desk.read("page.html") && desk.read("new.md").hasPrefix("# Reachability"))
-        #expect(desk.names == ["log", "garbage", "page.html", "kept", "link", "new.md"])
+        #expect(desk.folder.read("kept") == "old" && desk.folder.read("page.html").hasPrefix("<!doctype html>"))
+        #expect(desk.folder.read("link") == desk.folder.read("page.html") && desk.folder.read("new.md").hasPrefix("# Reachability"))
+        #expect(desk.folder.names == ["garbage", "kept", "link", "log", "new.md", "page.html"])
     }
 
     @Test func pipesAreNotReplaced() throws {
         let desk = try Desk()
         let outcome = try desk.run("mkfifo pipe; cat pipe & report --output pipe log; wait; test -p pipe")
         #expect(outcome.code == 0 && outcome.output.contains("66.66 %"))
-        #expect(desk.names == ["log", "garbage", "pipe"])
+        #expect(desk.folder.names == ["garbage", "log", "pipe"])
     }
 
     @Test func failedOutputsLeaveTheOldFile() throws {
         let desk = try Desk()
-        try desk.write("old", to: "page.html")
+        try desk.folder.write("old", to: "page.html")
         // The first block does not fit: SIGXFSZ is ignored, and write(2) fails.
         let outcome = try desk.run("ulimit -f 0; report --output page.html log")
         #expect(outcome.code == 74, "\(outcome)")
-        #expect(try desk.read("page.html") == "old" && desk.names == ["log", "garbage", "page.html"])
+        #expect(desk.folder.read("page.html") == "old" && desk.folder.names == ["garbage", "log", "page.html"])
     }
 
     @Test func aPeriodThatBeganSomeTimeAgoEndsNow() throws {
         let desk = try Desk()
         let now = Duration.seconds(Int64(Date().timeIntervalSince1970))
         let lines = [ReportSamples.line("baseline", now - .seconds(7000)), ReportSamples.line("alive", now - .seconds(6400))]
-        try desk.write(lines.joined(separator: "\n"), to: "log")
+        try desk.folder.write(lines.joined(separator: "\n"), to: "log")
         #expect(try desk.run("report log").output.contains("known 10m, unknown 0s"))
         #expect(try desk.run("report --from 2h log").output.contains("known 10m, unknown 1h 50m"))
     }

@@ -1,6 +1,7 @@
 import CommandKit
 import Reachability
-import Synchronization
+import ReachabilityTesting
+import TestSupport
 import Testing
 
 @testable import reachability_service
@@ -119,18 +120,18 @@ struct EventLogTests {
     @Test func aSlowReaderIsCutAndComesBack() async throws {
         let feed = Self.feed()
         var story = ScopeStory()
-        let cuts = Mutex(0)
-        let slow = try #require(await feed.open(after: nil) { cuts.withLock { $0 += 1 } })
+        let cuts = Counter()
+        let slow = try #require(await feed.open(after: nil) { cuts.add() })
         let quick = try #require(await feed.open(after: nil) { Issue.record("the quick reader was cut") })
         var events = quick.makeAsyncIterator()
         #expect(await events.next() == "retry: 1000\n\n")
         // The greeting takes one place of the buffer.
         for number in 1...EventFeed.bufferedEvents {
-            #expect(cuts.withLock(\.self) == 0)
+            #expect(cuts.value == 0)
             _ = await feed.publish(story.next(number % 2 == 1 ? ScopeStory.online : ScopeStory.offline), ofScopeAt: 0)
             #expect(await events.next()?.hasPrefix("id: a-\(number)\n") == true)
         }
-        #expect(cuts.withLock(\.self) == 1)
+        #expect(cuts.value == 1)
         #expect(await feed.cutReaders == 1)
         #expect(await feed.readerCount == 1)
         // What it has of the events is without a gap, and its stream ends.

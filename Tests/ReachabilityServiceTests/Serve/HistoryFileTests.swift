@@ -3,20 +3,19 @@ import CommandKit
 import Foundation
 import GRDB
 import Reachability
+import TestSupport
 import Testing
 
 @testable import reachability_service
 
+extension TemporaryFolder {
+    /// A directory that does not exist yet.
+    fileprivate var history: String { "\(path)/history" }
+    fileprivate var file: String { "\(history)/history.db" }
+}
+
 @Suite(.timeLimit(.minutes(10))) struct HistoryFileTests {
     private static let start = Duration.seconds(1_767_225_600)
-
-    /// A directory that does not exist yet, removed with the object.
-    private final class Directory: Sendable {
-        let path = "/tmp/reachability-history-test-\(getpid())-\(UInt64.random(in: 0 ... .max))"
-        var file: String { "\(path)/history.db" }
-
-        deinit { try? FileManager.default.removeItem(atPath: path) }
-    }
 
     private static func observation(
         _ status: NetworkPath.Status, at seconds: Int64, scope: String = "internet", kind: Observation.Kind = .transition
@@ -38,8 +37,8 @@ import Testing
     }
 
     @Test func observationsComeBackAsTheyWere() async throws {
-        let directory = Directory()
-        let file = try HistoryFile(directory: directory.path + "/a/b", started: Self.start)
+        let directory = try TemporaryFolder()
+        let file = try HistoryFile(directory: directory.history + "/a/b", started: Self.start)
         let written = [Self.observation(.satisfied, at: 0, kind: .baseline), Self.observation(.unsatisfied, at: 5)]
         try await file.write(written, alive: Self.start + .seconds(6), isEnd: false)
         #expect(try await Self.stored(in: file, from: Self.start, of: ["internet"]) == written)
@@ -49,54 +48,51 @@ import Testing
     }
 
     @Test func aFileOfTheFirstVersionIsTakenOver() async throws {
-        let directory = Directory()
+        let directory = try TemporaryFolder()
         do {
-            let file = try HistoryFile(directory: directory.path, started: Self.start)
+            let file = try HistoryFile(directory: directory.history, started: Self.start)
             try await file.write([Self.observation(.satisfied, at: 0, kind: .baseline)], alive: Self.start, isEnd: true)
         }
         try await DatabaseQueue(path: directory.file).write { db in
             try db.execute(sql: "ALTER TABLE observations DROP COLUMN losses; PRAGMA user_version = 1")
         }
-        #expect(try HistoryFile.observations(in: directory.path, from: nil).map(\.kind) == [.baseline, .end])
-        let file = try HistoryFile(directory: directory.path, started: Self.start + .seconds(60))
+        #expect(try HistoryFile.observations(in: directory.history, from: nil).map(\.kind) == [.baseline, .end])
+        let file = try HistoryFile(directory: directory.history, started: Self.start + .seconds(60))
         let added = Self.observation(.unsatisfied, at: 61)
         try await file.write([added], alive: Self.start + .seconds(62), isEnd: false)
         #expect(try await Self.stored(in: file, from: .zero, of: ["internet"]).last == added)
     }
 
     @Test func aChildThatHasNotBegunHoldsNoLock() throws {
-        let directory = Directory()
-        var file: HistoryFile? = try HistoryFile(directory: directory.path, started: Self.start)
-        let descriptor = try #require(
-            FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").first {
-                (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == directory.file + "-lock"
-            }.flatMap { Int32($0) })
+        let directory = try TemporaryFolder()
+        var file: HistoryFile? = try HistoryFile(directory: directory.history, started: Self.start)
+        let descriptor = try #require(openFiles().first { $0.value == directory.file + "-lock" }?.key)
         // As after fork(2).
         let copy = dup(descriptor)
         defer { close(copy) }
-        #expect(throws: CommandFailure.self) { try HistoryFile(directory: directory.path, started: Self.start) }
+        #expect(throws: CommandFailure.self) { try HistoryFile(directory: directory.history, started: Self.start) }
         file = nil
-        file = try HistoryFile(directory: directory.path, started: Self.start)
+        file = try HistoryFile(directory: directory.history, started: Self.start)
         _ = file
     }
 
     @Test func filesAreTheUsersAlone() throws {
-        let directory = Directory()
+        let directory = try TemporaryFolder()
         let old = umask(0o077)
         defer { umask(old) }
-        _ = try HistoryFile(directory: directory.path, started: Self.start)
+        _ = try HistoryFile(directory: directory.history, started: Self.start)
         let (manager, mode) = (FileManager.default, FileAttributeKey.posixPermissions)
-        #expect(try manager.attributesOfItem(atPath: directory.path)[mode] as? Int == 0o700)
+        #expect(try manager.attributesOfItem(atPath: directory.history)[mode] as? Int == 0o700)
         #expect(try manager.attributesOfItem(atPath: directory.file)[mode] as? Int == 0o600)
     }
 
     @Test func theTimeWithoutAServiceIsUnknown() async throws {
-        let directory = Directory()
+        let directory = try TemporaryFolder()
         func open(at seconds: Int64) -> History {
             History(
                 [.internet],
                 opening: { () throws(CommandFailure) in
-                    try HistoryFile(directory: directory.path, started: Self.start + .seconds(seconds))
+                    try HistoryFile(directory: directory.history, started: Self.start + .seconds(seconds))
                 },
                 report: { Issue.record("\($0)") })
         }
@@ -124,8 +120,8 @@ import Testing
     }
 
     @Test func pruningKeepsTheLastStateOfEachScope() async throws {
-        let directory = Directory()
-        let file = try HistoryFile(directory: directory.path, started: Self.start)
+        let directory = try TemporaryFolder()
+        let file = try HistoryFile(directory: directory.history, started: Self.start)
         let observations = (0..<2500).map { Self.observation($0 % 2 == 0 ? .satisfied : .unsatisfied, at: $0) }
         let other = Self.observation(.satisfied, at: -10, scope: "nas.local", kind: .baseline)
         try await file.write([other] + observations, alive: Self.start, isEnd: false)
@@ -138,22 +134,22 @@ import Testing
     }
 
     @Test func runsWithoutObservationsArePruned() async throws {
-        let directory = Directory()
-        for seconds in 0..<3 { _ = try HistoryFile(directory: directory.path, started: Self.start + .seconds(seconds)) }
-        let file = try HistoryFile(directory: directory.path, started: Self.start + .seconds(100))
+        let directory = try TemporaryFolder()
+        for seconds in 0..<3 { _ = try HistoryFile(directory: directory.history, started: Self.start + .seconds(seconds)) }
+        let file = try HistoryFile(directory: directory.history, started: Self.start + .seconds(100))
         try await file.prune(before: Self.start + .seconds(200), keeping: 100)
         let runs = try await DatabaseQueue(path: directory.file).read { try Int.fetchOne($0, sql: "SELECT count(*) FROM runs") }
         #expect(runs == 1)
     }
 
     @Test func reportsReadItMeanwhile() async throws {
-        let directory = Directory()
-        #expect(throws: CommandFailure.self) { try HistoryFile.observations(in: directory.path, from: nil) }
-        let first = try HistoryFile(directory: directory.path, started: Self.start)
+        let directory = try TemporaryFolder()
+        #expect(throws: CommandFailure.self) { try HistoryFile.observations(in: directory.history, from: nil) }
+        let first = try HistoryFile(directory: directory.history, started: Self.start)
         try await first.write([Self.observation(.satisfied, at: 0, kind: .baseline)], alive: Self.start + .seconds(9), isEnd: true)
         // A write behind the end changes nothing.
         try await first.write([], alive: Self.start + .seconds(10), isEnd: false)
-        let read = try HistoryFile.observations(in: directory.path, from: nil)
+        let read = try HistoryFile.observations(in: directory.history, from: nil)
         #expect(read.map(\.kind) == [.baseline, .end] && read.last?.time == Self.start + .seconds(9))
         var report = Report()
         for observation in read { report.add(observation) }
@@ -162,20 +158,22 @@ import Testing
     }
 
     @Test func aSecondServiceIsRefused() throws {
-        let directory = Directory()
-        let first = try HistoryFile(directory: directory.path, started: Self.start)
-        let failure = #expect(throws: CommandFailure.self) { try HistoryFile(directory: directory.path, started: Self.start) }
+        let directory = try TemporaryFolder()
+        let first = try HistoryFile(directory: directory.history, started: Self.start)
+        let failure = #expect(throws: CommandFailure.self) { try HistoryFile(directory: directory.history, started: Self.start) }
         #expect(failure?.status == .cannotCreate && failure?.message.contains("another service") == true)
         withExtendedLifetime(first) {}
     }
 
     @Test func filesOfOthersAreRefused() throws {
         func refusal(_ prepare: (String) throws -> Void) throws -> CommandFailure? {
-            let directory = Directory()
-            try FileManager.default.createDirectory(atPath: directory.path, withIntermediateDirectories: false)
+            let directory = try TemporaryFolder()
+            try directory.makeFolder("history")
             try prepare(directory.file)
             let before = try? Data(contentsOf: URL(fileURLWithPath: directory.file))
-            let failure = #expect(throws: CommandFailure.self) { try HistoryFile(directory: directory.path, started: Self.start) }
+            let failure = #expect(throws: CommandFailure.self) {
+                try HistoryFile(directory: directory.history, started: Self.start)
+            }
             #expect(failure?.message.contains("next: ") == true)
             #expect((try? Data(contentsOf: URL(fileURLWithPath: directory.file))) == before)
             return failure

@@ -1,6 +1,8 @@
 import CommandKit
 import Reachability
+import ReachabilityTesting
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import reachability_service
@@ -40,23 +42,15 @@ private final class FailingStorage: HistoryStorage {
 @Suite(.timeLimit(.minutes(1))) struct HistoryTests {
     private static let start = Duration.seconds(1_767_225_600)
 
-    private final class Messages: Sendable {
-        private let texts = Mutex<[String]>([])
-
-        var all: [String] { texts.withLock(\.self) }
-
-        func add(_ text: String) { texts.withLock { $0.append(text) } }
-    }
-
     private struct Desk {
         let storage = FailingStorage()
-        let messages = Messages()
+        let messages = Recorder<String>()
         let history: History
 
         init(scopes: [Scope] = [.internet]) {
             history = History(
                 scopes, opening: { [storage] () throws(CommandFailure) in storage },
-                report: { [messages] in messages.add($0) })
+                report: { [messages] in messages.record($0) })
         }
     }
 
@@ -74,7 +68,7 @@ private final class FailingStorage: HistoryStorage {
         await desk.history.add(Observation(story.next(ScopeStory.offline, after: 9), of: .internet))
         await desk.history.write(now: Self.start + .seconds(11))
         #expect(
-            desk.messages.all == [
+            desk.messages.value == [
                 "the disk is full; next: free some space; until then the last changes are kept in memory"
             ])
         #expect(await desk.history.problem != nil)
@@ -83,7 +77,7 @@ private final class FailingStorage: HistoryStorage {
         #expect(Self.statuses(summary) == ["unknown 1", "satisfied 9", "unsatisfied 5"])
         desk.storage.state.withLock { $0.isFull = false }
         await desk.history.write(now: Self.start + .seconds(20))
-        #expect(desk.messages.all.last == "the history is written again")
+        #expect(desk.messages.value.last == "the history is written again")
         #expect(desk.storage.state.withLock(\.observations).map(\.status) == [.satisfied, .unsatisfied])
         #expect(await desk.history.problem == nil)
     }

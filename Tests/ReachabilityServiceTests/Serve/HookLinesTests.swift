@@ -1,5 +1,6 @@
 import CommandKit
-import Synchronization
+import ReachabilityTesting
+import TestSupport
 import Testing
 
 @testable import reachability_service
@@ -57,18 +58,18 @@ struct HookLinesTests {
     }
 
     @Test func everythingThatAHookWroteComesBeforeItsEnd() async throws {
-        let said = Mutex<[String]>([])
-        let output = try HookOutput { line in said.withLock { $0.append(line) } }
+        let said = Recorder<String>()
+        let output = try HookOutput { line in said.record(line) }
         let target = DescriptorOutput(descriptor: output.descriptor)
         for number in 0..<20 {
             try await output.run("a") { () throws(ChildFailure) in
                 do { try target.write("\(number)") } catch { throw ChildFailure(cause: .exited(74)) }
             }
-            #expect(said.withLock { $0.last } == "hook a: \(number)")
+            #expect(said.value.last == "hook a: \(number)")
         }
         await #expect(throws: ChildFailure(cause: .exited(3))) {
             try await output.run("b") { () throws(ChildFailure) in throw ChildFailure(cause: .exited(3)) }
         }
-        #expect(said.withLock { $0.count } == 20)
+        #expect(said.value.count == 20)
     }
 }

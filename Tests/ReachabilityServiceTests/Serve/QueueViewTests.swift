@@ -52,8 +52,7 @@ import Testing
         #expect(try #require(await view.snapshot()).counts[.available] == 1)
         try FileManager.default.removeItem(atPath: "\(desk.directory)/q")
         #expect(await view.snapshot() == nil)
-        try FileManager.default.createDirectory(atPath: "\(desk.directory)/q", withIntermediateDirectories: false)
-        #expect(FileManager.default.createFile(atPath: desk.store, contents: Data("not a database at all, but a text".utf8)))
+        try desk.folder.write("not a database at all, but a text", to: "q/queue.db")
         #expect(await view.snapshot()?.problem?.contains("next: ") == true)
     }
 

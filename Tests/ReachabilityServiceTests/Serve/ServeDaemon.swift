@@ -1,10 +1,11 @@
 #if Service
 import Foundation
+import TestSupport
 import Testing
 
 /// A running `reachability-watch serve` with a directory of its own.
 final class ServeDaemon {
-    let directory = "/tmp/reachability-serve-program-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+    let folder: TemporaryFolder
     private let process = Process()
     private let errors = Pipe()
     /// The lines of standard error so far.
@@ -12,29 +13,15 @@ final class ServeDaemon {
     /// The lines before the place where it serves: those of hooks may come first.
     private var early: [String] = []
 
-    init() throws { try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false) }
+    init() throws { folder = try TemporaryFolder() }
 
-    deinit {
-        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
-        try? FileManager.default.removeItem(atPath: directory)
-    }
+    deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
 
-    private static var program: String {
-        get throws {
-            let tests = URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
-            return tests.deletingLastPathComponent().appendingPathComponent("reachability-watch").path
-        }
-    }
+    var directory: String { folder.path }
 
     /// Runs another command to its end; returns its output.
     static func run(_ words: [String]) throws -> String {
-        let (process, output) = (Process(), Pipe())
-        process.executableURL = URL(fileURLWithPath: try program)
-        process.arguments = words
-        process.standardOutput = output
-        try process.run()
-        defer { process.waitUntilExit() }
-        return String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        try Process([builtProgram("reachability-watch")] + words).outcome().output
     }
 
     /// The id of the process, which the shell of ``start(_:setting:history:input:)`` hands on.
@@ -47,14 +34,12 @@ final class ServeDaemon {
     func start(
         _ options: [String], setting: String = "true", history: String? = nil, input: FileHandle = .nullDevice
     ) throws {
-        let program = try Self.program
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
         process.arguments =
             [
-                "-c", "\(setting); exec \"$0\" \"$@\"", program, "serve", "--history", history ?? "\(directory)/h", "--store",
-                "none",
-            ]
-            + options
+                "-c", "\(setting); exec \"$0\" \"$@\"", builtProgram("reachability-watch"), "serve",
+                "--history", history ?? "\(directory)/h", "--store", "none",
+            ] + options
         process.standardInput = input
         process.standardOutput = FileHandle.nullDevice
         process.standardError = errors
@@ -63,17 +48,9 @@ final class ServeDaemon {
 
     /// Returns the next line of standard error; `nil` at its end.
     func nextLine() -> String? {
-        var text: [UInt8] = []
-        while let byte = try? errors.fileHandleForReading.read(upToCount: 1)?.first {
-            guard byte == UInt8(ascii: "\n") else {
-                text.append(byte)
-                continue
-            }
-            let line = String(decoding: text, as: UTF8.self)
-            messages.append(line)
-            return line
-        }
-        return nil
+        guard let line = errors.fileHandleForReading.readLine() else { return nil }
+        messages.append(line)
+        return line
     }
 
     /// Returns the place where it serves; `nil` if it ends instead.

@@ -13,23 +13,12 @@ import Testing
 
         init() throws {
             (daemon, machine) = (try ServeDaemon(), try CabledMachine())
-            hooks = "\(daemon.directory)/hooks"
-            try FileManager.default.createDirectory(atPath: hooks, withIntermediateDirectories: false)
+            hooks = try daemon.folder.makeFolder("hooks")
         }
 
         /// Writes a hook, a shell script.
-        ///
-        /// By another process: a child that another test starts would inherit the descriptor (ETXTBSY, execve(2)).
-        func write(_ name: String, _ script: String, mode: String = "755") throws {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: "/bin/sh")
-            process.arguments = [
-                "-c", "printf '%s\\n' '#!/bin/sh' \"$2\" >\"$1.tmp\" && chmod \"$3\" \"$1.tmp\" && mv \"$1.tmp\" \"$1\"", "sh",
-                "\(hooks)/\(name)", script, mode,
-            ]
-            try process.run()
-            process.waitUntilExit()
-            try #require(process.terminationStatus == 0)
+        func write(_ name: String, _ script: String, mode: mode_t = 0o755) throws {
+            try daemon.folder.writeProgram("#!/bin/sh\n\(script)", to: "hooks/\(name)", mode: mode)
         }
 
         /// Starts it; returns the place where it serves.
@@ -56,8 +45,7 @@ import Testing
         deinit { if let pid = number(in: "daemon") { kill(pid, SIGKILL) } }
 
         func number(in name: String) -> pid_t? {
-            (try? String(contentsOfFile: "\(daemon.directory)/\(name)", encoding: .utf8))
-                .flatMap { pid_t($0.trimmingCharacters(in: .whitespacesAndNewlines)) }
+            pid_t(daemon.folder.read(name).trimmingCharacters(in: .whitespacesAndNewlines))
         }
     }
 
@@ -76,7 +64,7 @@ import Testing
         let service = try HookedService()
         try service.write("20-b", "echo \"$1 $REACHABILITY_SCOPE $REACHABILITY_REASON\"")
         try service.write("10-a", "echo \"$0 $1 $REACHABILITY_EVENT $REACHABILITY_INTERFACE\" >&2")
-        try service.write("README", "exit 1", mode: "644")
+        try service.write("README", "exit 1", mode: 0o644)
         let url = try service.start()
         #expect(try service.next("10-a") == "\(service.hooks)/10-a online baseline eth0")
         #expect(try service.next("20-b") == "online internet ")
@@ -144,7 +132,7 @@ import Testing
 
     @Test func hooksThatOthersCouldChangeAreRefused() throws {
         let service = try HookedService()
-        try service.write("a", "echo a", mode: "775")
+        try service.write("a", "echo a", mode: 0o775)
         try service.write("b", "echo $1")
         let url = try service.start()
         #expect(try service.next("b") == "online")

@@ -2,7 +2,7 @@ import CommandKit
 import Reachability
 import ReachabilityTesting
 import ReachableFleet
-import Synchronization
+import TestSupport
 import Testing
 
 @testable import reachability_service
@@ -10,22 +10,18 @@ import Testing
 /// The membership of a service.
 @Suite(.timeLimit(.minutes(10)))
 struct ServedFleetTests {
-    private final class Notes: Sendable {
-        private let texts = Mutex<[String]>([])
-        func add(_ text: String) { texts.withLock { $0.append(text) } }
-        var all: [String] { texts.withLock(\.self) }
-    }
-
     private func withService(
-        _ body: @Sendable (TestWorld, SimulatedFleet, ServedFleet, _ messages: Notes, _ changes: Notes) async throws -> Void
+        _ body:
+            @Sendable (TestWorld, SimulatedFleet, ServedFleet, _ messages: Recorder<String>, _ changes: Recorder<String>)
+            async throws -> Void
     ) async throws {
         try await TestWorld().run { world in
             let (fleet, node) = (SimulatedFleet(world), try FleetName("kiosk"))
-            let (messages, changes) = (Notes(), Notes())
+            let (messages, changes) = (Recorder<String>(), Recorder<String>())
             let served = ServedFleet(
-                try fleet.member(node), node: node, broker: "the broker", say: { messages.add($0) })
+                try fleet.member(node), node: node, broker: "the broker", say: { messages.record($0) })
             let running = world.start {
-                await served.run(onChange: { changes.add("changed") }, onRetryNow: { "2 jobs are tried" })
+                await served.run(onChange: { changes.record("changed") }, onRetryNow: { "2 jobs are tried" })
             }
             await world.clock.advance(by: .seconds(5))
             try await body(world, fleet, served, messages, changes)
@@ -36,12 +32,12 @@ struct ServedFleetTests {
 
     @Test func theMachineIsAnnounced() async throws {
         try await withService { world, fleet, served, messages, changes in
-            #expect(messages.all == ["announced as kiosk at the site site, by the broker the broker"])
+            #expect(messages.value == ["announced as kiosk at the site site, by the broker the broker"])
             #expect(served.snapshot().picture.nodes.map(\.description) == ["kiosk online"])
-            let before = changes.all.count
+            let before = changes.value.count
             fleet.say(.offline, of: try FleetName("nas"))
             await world.settle()
-            #expect(changes.all.count > before)
+            #expect(changes.value.count > before)
             #expect(served.snapshot().counts.filter { $0.count > 0 }.map(\.state) == [.online, .offline])
         }
     }
@@ -59,7 +55,7 @@ struct ServedFleetTests {
             running.cancel()
             await running.value
             #expect(
-                messages.all.dropFirst() == [
+                messages.value.dropFirst() == [
                     "the fleet's trigger retry-now: 2 jobs are tried", "the fleet's trigger dance: it has no meaning here",
                 ])
         }
@@ -85,24 +81,24 @@ struct ServedFleetTests {
             await world.clock.advance(by: .seconds(200))
             running.cancel()
             await running.value
-            #expect(messages.all.count { $0.contains("another machine is announced as kiosk") && $0.contains("next: ") } == 1)
+            #expect(messages.value.count { $0.contains("another machine is announced as kiosk") && $0.contains("next: ") } == 1)
             #expect(served.snapshot().problem?.contains("another machine is announced as kiosk") == true)
         }
     }
 
     @Test func aMachineWhoseWordsAreDroppedIsNotAnnounced() async throws {
         try await TestWorld().run { world in
-            let (fleet, node, messages) = (SimulatedFleet(world), try FleetName("kiosk"), Notes())
+            let (fleet, node, messages) = (SimulatedFleet(world), try FleetName("kiosk"), Recorder<String>())
             fleet.dropMessages(of: node)
             var configuration = FleetMember.Configuration()
-            configuration.logger = FleetLog.logger { messages.add($1) }
+            configuration.logger = FleetLog.logger { messages.record($1) }
             let served = ServedFleet(
                 try fleet.member(node, configuration: configuration), node: node, broker: "the broker",
-                say: { messages.add($0) })
+                say: { messages.record($0) })
             let running = world.start { await served.run(onChange: {}, onRetryNow: { "" }) }
             await world.clock.advance(by: .seconds(30))
-            #expect(messages.all.count == 1 && messages.all[0].contains("shows them to no one"), "\(messages.all)")
-            #expect(served.snapshot().problem == messages.all.first)
+            #expect(messages.value.count == 1 && messages.value[0].contains("shows them to no one"), "\(messages.value)")
+            #expect(served.snapshot().problem == messages.value.first)
             running.cancel()
             await running.value
         }

@@ -1,14 +1,10 @@
 #if Service
 import Glibc
+import TestSupport
 import Testing
 
 /// A connection of a test to the service; its calls block.
 final class ServiceConnection: Sendable {
-    struct Failure: Error {
-        var operation: String
-        var errno: Int32
-    }
-
     /// An answer.
     struct Answer {
         var status: Int
@@ -32,7 +28,7 @@ final class ServiceConnection: Sendable {
     init(to url: String, receiveBuffer: Int32? = nil) throws {
         let (family, address) = try Self.address(url)
         descriptor = socket(family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { throw Failure(operation: "socket", errno: errno) }
+        guard descriptor >= 0 else { throw SystemFailure("socket") }
         if var size = receiveBuffer {
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         }
@@ -45,7 +41,7 @@ final class ServiceConnection: Sendable {
         guard result == 0 else {
             let error = errno
             close(descriptor)
-            throw Failure(operation: "connect(\(url))", errno: error)
+            throw SystemFailure("connect(\(url))", errno: error)
         }
     }
 

@@ -6,7 +6,9 @@ import Testing
 
 /// Directories of hooks: their order, and who could have put something into them.
 @Suite(.blocking) struct HookDirectoryTests {
-    private let folder = Folder()
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
 
     private func directory(_ path: String? = nil, owners: Set<uid_t> = [0, geteuid()]) -> HookDirectory {
         HookDirectory(Array((path ?? folder.path).utf8), files: TrustedFiles(owners: owners), execute: { _, _ in })
@@ -83,12 +85,13 @@ import Testing
     }
 
     @Test func linksCountAsTheirTargets() throws {
-        let other = Folder()
+        let other = try TemporaryFolder()
         try other.write("outside")
         try other.write("slack", mode: 0o777)
         try folder.write("target")
+        let name = other.path.split(separator: "/").last ?? ""
         let links = [
-            ("absolute", "\(other.path)/outside"), ("relative", "../\(other.name)/outside"), ("inside", "target"),
+            ("absolute", "\(other.path)/outside"), ("relative", "../\(name)/outside"), ("inside", "target"),
             ("twice", "./inside"), ("slack", "\(other.path)/slack"), ("masked", "/dev/null"), ("gone", "nothing"), ("up", ".."),
             ("loop", "loop"),
         ]
@@ -110,7 +113,7 @@ import Testing
     }
 
     @Test(.enabled(if: geteuid() == 0)) func linksOfOtherUsersAreNotFollowedInOpenDirectories() throws {
-        let other = Folder()
+        let other = try TemporaryFolder()
         try other.write("outside")
         #expect(symlink("outside", "\(other.path)/link") == 0 && symlink("\(other.path)/link", "\(folder.path)/hook") == 0)
         chmod(other.path, 0o1777)
@@ -202,9 +205,7 @@ import Testing
             start.descriptors = [STDIN_FILENO, pipe.writeEnd, STDERR_FILENO]
             start.fileModeMask = fileModeMask
             switch start.spawn(hasOwnGroup: true) {
-            case .success(let pid):
-                var status: Int32 = 0
-                while waitpid(pid, &status, 0) == -1, errno == EINTR {}
+            case .success(let pid): _ = awaitEnd(of: pid)
             case .failure(let failure):
                 throw ChildFailure(cause: .starting(start.words[0], failure.file.map { start.files[$0] }, failure.number))
             }
@@ -215,32 +216,8 @@ import Testing
     }
 }
 
-/// A temporary directory of this user.
-private final class Folder: Sendable {
-    let path: String
-
-    var name: Substring { path.dropFirst("/tmp/".count) }
-
-    init() {
-        path = "/tmp/reachability-watch-test-\(getpid())-\(UInt64.random(in: 0 ... .max))"
-        mkdir(path, 0o700)
-        chmod(path, 0o755)
-    }
-
-    deinit { _ = try? Self.run("rm", "-rf", path) }
-
-    /// Writes a file.
-    ///
-    /// In another process: a child that another test starts would inherit the descriptor, and execve(2) would fail with ETXTBSY.
-    func write(_ name: String, mode: mode_t = 0o755, text: String = "#!/bin/sh") throws {
-        try Self.run("sh", "-c", "printf '%s\\n' \"$1\" >\"$0\"", "\(path)/\(name)", text)
-        guard chmod("\(path)/\(name)", mode) == 0 else { throw WatchProcess.Failure(operation: "chmod", errno: errno) }
-    }
-
-    private static func run(_ words: String...) throws {
-        let pid = try ProcessStart(words: words.map { Array($0.utf8) }).spawn(hasOwnGroup: false).get()
-        var status: Int32 = 0
-        while waitpid(pid, &status, 0) == -1, errno == EINTR {}
-        guard status == 0 else { throw WatchProcess.Failure(operation: "\(words)", errno: status) }
+extension TemporaryFolder {
+    fileprivate func write(_ name: String, mode: mode_t = 0o755, text: String = "#!/bin/sh") throws {
+        try writeProgram(text, to: name, mode: mode)
     }
 }

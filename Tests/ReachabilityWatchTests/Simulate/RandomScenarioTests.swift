@@ -48,8 +48,7 @@ import Testing
 
     /// `SIMULATE_SCENARIOS` sets their number, and `SIMULATE_SEED` the seed of the first one.
     @Test func everyScenarioEnds() async throws {
-        func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }
-        let (first, count) = (number("SIMULATE_SEED") ?? 1, number("SIMULATE_SCENARIOS") ?? 40)
+        let (first, count): (UInt64, UInt64) = (variable("SIMULATE_SEED") ?? 1, variable("SIMULATE_SCENARIOS") ?? 40)
         var understood = 0
         for seed in first..<first + count {
             let text = scenario(seed: seed)

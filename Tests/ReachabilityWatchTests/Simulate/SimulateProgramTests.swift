@@ -7,38 +7,18 @@ import Testing
 @testable import reachability_watch
 
 /// `simulate`, run from a shell.
-@Suite(.timeLimit(.minutes(10)), .blocking)
-final class SimulateProgramTests {
-    private let folder: String
+@Suite(.timeLimit(.minutes(10)), .blocking) struct SimulateProgramTests {
+    private let folder: TemporaryFolder
 
-    init() throws {
-        var template = Array("/tmp/reachability-XXXXXX".utf8CString)
-        folder = try #require(mkdtemp(&template).map { String(cString: $0) })
-    }
+    init() throws { folder = try TemporaryFolder() }
 
-    deinit {
-        for name in ["scenario", "picture.svg", "report.json"] { unlink("\(folder)/\(name)") }
-        rmdir(folder)
-    }
+    private func write(_ bytes: some Collection<UInt8>) throws -> String { try folder.write(bytes, to: "scenario") }
 
-    private func write(_ bytes: [UInt8]) throws -> String {
-        let path = "\(folder)/scenario"
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        #expect(descriptor >= 0)
-        defer { close(descriptor) }
-        try DescriptorOutput(descriptor: descriptor).write(bytes: bytes[...])
-        return path
-    }
-
-    private func run(_ arguments: String..., shell: String? = nil) throws -> (code: Int32, output: String, errors: String) {
-        let process = try WatchProcess(["simulate"] + arguments, after: shell)
-        let (output, errors) = (process.output.readAll(), process.errors.readAll())
-        return (process.end(), output, errors)
-    }
+    private func run(_ arguments: String...) throws -> Outcome { try WatchProcess.run(["simulate"] + arguments) }
 
     @Test func everyProcessMakesTheSameReport() throws {
         let text = "at 5s pull eth0\nat 9s plug eth0\nserver s answers 500 to 20s\njobs 30 j every 100ms to s"
-        let file = try write(Array(text.utf8))
+        let file = try write(text.utf8)
         for format in ["text", "json", "svg"] {
             let first = try run(file, "--format", format)
             #expect(first.code == 0 && first.errors.isEmpty && !first.output.isEmpty)
@@ -49,21 +29,21 @@ final class SimulateProgramTests {
     }
 
     @Test(arguments: ["picture.svg", "report.json"]) func theNameOfTheOutputChoosesTheFormat(_ name: String) throws {
-        let file = try write(Array("job a".utf8))
-        let output = "\(folder)/\(name)"
+        let file = try write("job a".utf8)
+        let output = "\(folder.path)/\(name)"
         for _ in 1...2 {
             let result = try run(file, "--output", output)
             #expect(result.code == 0 && result.output.isEmpty && result.errors.isEmpty)
         }
         let shown = try run(file, "--format", name == "picture.svg" ? "svg" : "json").output
-        let written = try WatchProcess(["simulate", "-", "--output", "-"], after: "cat \(output); exec <\(file)")
+        let written = try WatchProcess.run(["simulate", "-", "--output", "-"], after: "cat \(output); exec <\(file)")
         let text = try run(file).output.replacing("scenario\n", with: "standard input\n")
-        #expect(written.output.readAll() == shown + text)
-        #expect(written.end() == 0 && shown.hasPrefix(name == "picture.svg" ? "<svg xmlns=" : "{\"event\":\"scenario\""))
+        #expect(written.output == shown + text)
+        #expect(written.code == 0 && shown.hasPrefix(name == "picture.svg" ? "<svg xmlns=" : "{\"event\":\"scenario\""))
     }
 
     @Test func mistakesNameTheirLine() throws {
-        let file = try write(Array("job a\nat 5s pull eth7\npolicy p --attempts none".utf8))
+        let file = try write("job a\nat 5s pull eth7\npolicy p --attempts none".utf8)
         let result = try run(file)
         #expect(result.code == 65 && result.output.isEmpty)
         let lines = result.errors.split(separator: "\n")
@@ -73,11 +53,11 @@ final class SimulateProgramTests {
     }
 
     @Test func unusableFilesAreReported() throws {
-        let missing = try run("\(folder)/none")
+        let missing = try run("\(folder.path)/none")
         #expect(missing.code == 66 && missing.errors.contains("none"))
         let large = try run(try write(Array(repeating: UInt8(ascii: "#"), count: 1 << 20 | 1)))
         #expect(large.code == 65 && large.errors.contains("has more than 1 MiB; next: "))
-        let file = try write(Array("job a".utf8))
+        let file = try write("job a".utf8)
         let target = try run(file, "--output", "/no/such/folder/picture.svg")
         #expect(target.code == 73 && target.output.isEmpty && target.errors.contains("next: create its directory"))
         #expect(try run(file, "--output", "/dev/full").code == 74)

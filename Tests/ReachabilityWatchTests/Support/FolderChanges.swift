@@ -1,12 +1,8 @@
 import Glibc
+import TestSupport
 
 /// The changes of the files in a folder (inotify(7)), from the creation of this object on.
 final class FolderChanges {
-    struct Failure: Error {
-        var operation: String
-        var errno: Int32
-    }
-
     /// The time limit of each wait, in milliseconds.
     private static let limit: Int32 = 60_000
 
@@ -14,9 +10,9 @@ final class FolderChanges {
 
     init(_ folder: String) throws {
         descriptor = inotify_init1(O_CLOEXEC)
-        guard descriptor >= 0 else { throw Failure(operation: "inotify_init1", errno: errno) }
+        guard descriptor >= 0 else { throw SystemFailure("inotify_init1") }
         guard inotify_add_watch(descriptor, folder, UInt32(IN_CREATE | IN_MODIFY)) >= 0 else {
-            throw Failure(operation: "inotify_add_watch(\(folder))", errno: errno)
+            throw SystemFailure("inotify_add_watch(\(folder))")
         }
     }
 
@@ -27,8 +23,8 @@ final class FolderChanges {
         var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         var count = poll(&request, 1, Self.limit)
         while count < 0, errno == EINTR { count = poll(&request, 1, Self.limit) }
-        guard count == 1 else { throw Failure(operation: "poll(inotify)", errno: count == 0 ? ETIMEDOUT : errno) }
+        guard count == 1 else { throw SystemFailure("poll(inotify)", errno: count == 0 ? ETIMEDOUT : errno) }
         var buffer = [UInt8](repeating: 0, count: 4096)
-        guard read(descriptor, &buffer, buffer.count) > 0 else { throw Failure(operation: "read(inotify)", errno: errno) }
+        guard read(descriptor, &buffer, buffer.count) > 0 else { throw SystemFailure("read(inotify)") }
     }
 }

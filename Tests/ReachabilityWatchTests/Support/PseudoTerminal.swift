@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 /// A terminal with the command in its foreground and the test at its keyboard (pty(7)).
@@ -6,48 +7,30 @@ struct PseudoTerminal {
     let pid: pid_t
     private let keyboard: Int32
 
-    // Swift cannot import these: TIOCSPTLCK and TIOCGPTN of asm-generic/ioctls.h, POSIX_SPAWN_SETSID of spawn.h.
+    // Swift cannot import these: TIOCSPTLCK and TIOCGPTN of asm-generic/ioctls.h.
     private static let unlock: UInt = 0x4004_5431
     private static let getNumber: UInt = 0x8004_5430
-    private static let newSession: Int16 = 0x80
 
     /// Starts the command with arguments.
-    init(_ arguments: [String]) throws { try self.init(words: [WatchProcess.path()] + arguments) }
+    init(_ arguments: [String]) throws { try self.init(words: [WatchProcess.path] + arguments) }
 
     /// Starts a shell script whose `$0` is the command.
-    init(script: String) throws { try self.init(words: ["/bin/sh", "-c", script, WatchProcess.path()]) }
+    init(script: String) throws { try self.init(words: ["/bin/sh", "-c", script, WatchProcess.path]) }
 
     private init(words: [String]) throws {
         keyboard = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
         var number: Int32 = 0
         var isLocked: Int32 = 0
         guard keyboard >= 0, ioctl(keyboard, Self.unlock, &isLocked) == 0, ioctl(keyboard, Self.getNumber, &number) == 0 else {
-            throw WatchProcess.Failure(operation: "open(/dev/ptmx)", errno: errno)
+            throw SystemFailure("open(/dev/ptmx)")
         }
         let screen = "/dev/pts/\(number)"
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        // Opened by a session leader, it becomes the session's terminal.
-        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, screen, O_RDWR, 0)
-        posix_spawn_file_actions_adddup2(&actions, STDIN_FILENO, STDOUT_FILENO)
-        posix_spawn_file_actions_adddup2(&actions, STDIN_FILENO, STDERR_FILENO)
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        // This process may have inherited ignored signals, for example as a background command of a script.
-        var defaults = sigset_t()
-        sigemptyset(&defaults)
-        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU] { sigaddset(&defaults, signal) }
-        posix_spawnattr_setsigdefault(&attributes, &defaults)
-        posix_spawnattr_setflags(&attributes, Self.newSession | Int16(POSIX_SPAWN_SETSIGDEF))
-        let path = words[0]
-        var words = words.map { strdup($0) } + [nil]
-        defer { for word in words { free(word) } }
-        var pid = pid_t()
-        let error = posix_spawn(&pid, path, &actions, &attributes, &words, environ)
-        guard error == 0 else { throw WatchProcess.Failure(operation: "posix_spawn(\(path))", errno: error) }
-        self.pid = pid
+        pid = try spawn(words, hasTerminal: false) { actions in
+            // Opened by a session leader, it becomes the session's terminal.
+            posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, screen, O_RDWR, 0)
+            posix_spawn_file_actions_adddup2(&actions, STDIN_FILENO, STDOUT_FILENO)
+            posix_spawn_file_actions_adddup2(&actions, STDIN_FILENO, STDERR_FILENO)
+        }
     }
 
     /// Types text.
@@ -98,18 +81,12 @@ struct PseudoTerminal {
     /// Waits for the command's end; returns its exit code, or 1000 + the signal that killed it.
     func end() -> Int32 {
         defer { close(keyboard) }
-        return wait()
+        return awaitEnd(of: pid)
     }
 
     /// Closes the terminal, then waits for the command's end.
     func hangUp() -> Int32 {
         close(keyboard)
-        return wait()
-    }
-
-    private func wait() -> Int32 {
-        var status: Int32 = 0
-        while waitpid(pid, &status, 0) == -1, errno == EINTR {}
-        return status & 0x7f == 0 ? status >> 8 & 0xff : 1000 + status & 0x7f
+        return awaitEnd(of: pid)
     }
 }

@@ -1,6 +1,6 @@
 import Reachability
 import ReachabilityTesting
-import Synchronization
+import TestSupport
 
 @testable import CommandKit
 @testable import reachability_watch
@@ -65,7 +65,7 @@ func isHarmless(_ text: String) -> Bool { text.unicodeScalars.allSatisfy(\.isHar
 
 /// A collector of lines; tests can wait for each line, or act while it is being written.
 final class LineCollector: LineOutput {
-    private let collected = Mutex<[String]>([])
+    private let collected = Recorder<String>()
     private let (stream, continuation) = AsyncStream.makeStream(of: String.self)
     private let onWrite: @Sendable (Int) throws(OutputFailure) -> Void
 
@@ -73,11 +73,11 @@ final class LineCollector: LineOutput {
     init(onWrite: @escaping @Sendable (Int) throws(OutputFailure) -> Void = { _ in }) { self.onWrite = onWrite }
 
     /// The collected lines.
-    var lines: [String] { collected.withLock(\.self) }
+    var lines: [String] { collected.value }
 
     func write(_ line: String) throws(OutputFailure) {
         try onWrite(lines.count)
-        collected.withLock { $0.append(line) }
+        collected.record(line)
         continuation.yield(line)
     }
 
