@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Reachability
+import TestSupport
 import Testing
 
 /// The commands on the real kernel.
@@ -119,9 +120,7 @@ struct ReadmeCommandTests {
         let network = try await CabledNetwork()
         try await network.addIPv4()
         try await network.near.ip("link set cable0 down")
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(network.near.name)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
+        let folder = try TemporaryFolder()
         // A stand-in for rsync. Not a script: a child started by another test would hold it open for writing, and execve(2) would
         // fail with ETXTBSY.
         try FileManager.default.createSymbolicLink(atPath: "\(folder.path)/rsync", withDestinationPath: "/bin/echo")
@@ -137,11 +136,8 @@ struct ReadmeCommandTests {
 
     /// Returns the examples of the section "On the command line".
     private static func examples() throws -> [String] {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let text = try String(contentsOf: root.appendingPathComponent("README.md"), encoding: .utf8)
-        let section = try #require(text.components(separatedBy: "## On the command line").last)
-        let examples = section.components(separatedBy: "```sh\n").dropFirst().compactMap { $0.components(separatedBy: "```").first }
+        let section = try #require(Documents.text("README.md").components(separatedBy: "## On the command line").last)
+        let examples = Documents.blocks(of: "sh", in: section)
         return try #require(examples.count == 2 ? examples : nil)
     }
 }

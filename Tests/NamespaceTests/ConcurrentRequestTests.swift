@@ -1,6 +1,7 @@
 import Dispatch
 import Reachability
 import Synchronization
+import TestSupport
 import Testing
 
 /// Requests from other threads beside the reader.
@@ -18,7 +19,7 @@ struct ConcurrentRequestTests {
             // The reader is inside a lookup now.
             _ = await iterator.next(isolation: #isolation)
             let paths = try await withCheckedThrowingContinuation { continuation in
-                Child.thread {
+                detachThread {
                     var bound = Scope.internet
                     bound.interface = "cable0"
                     let scopes = [Scope.internet, bound] + [IPAddress("192.0.2.77")].compactMap(\.self).map { .address($0) }
@@ -38,17 +39,17 @@ struct ConcurrentRequestTests {
 }
 
 /// The kernel, with a reader that can be halted inside a lookup.
-private final class HaltingSource: FilteringSource {
+private final class HaltingSource: SourceWrapper, FilteringSource {
     /// The halts of the reader.
     let halts: AsyncStream<Void>
     private let halt: AsyncStream<Void>.Continuation
-    private let kernel: KernelNetwork
+    let network: KernelNetwork
     private let isArmed = Atomic(false)
     private let gate = DispatchSemaphore(value: 0)
     private let dumpCount = Atomic(0)
 
-    init(_ kernel: KernelNetwork) {
-        self.kernel = kernel
+    init(_ network: KernelNetwork) {
+        self.network = network
         (halts, halt) = AsyncStream.makeStream()
     }
 
@@ -60,13 +61,9 @@ private final class HaltingSource: FilteringSource {
 
     func goOn() { gate.signal() }
 
-    func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws { try await kernel.run(deliver: deliver) }
-
-    func wake() { kernel.wake() }
-    func watch(_ addresses: Set<IPAddress>) { kernel.watch(addresses) }
     func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
         dumpCount.add(1, ordering: .acquiringAndReleasing)
-        return try kernel.interfaces()
+        return try network.interfaces()
     }
 
     func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
@@ -74,6 +71,6 @@ private final class HaltingSource: FilteringSource {
             halt.yield()
             gate.wait()
         }
-        return kernel.routes(to: queries)
+        return network.routes(to: queries)
     }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import Reachability
 import ReachabilityTesting
+import TestSupport
 import Testing
 
 /// Event sockets that lose events.
@@ -137,11 +138,7 @@ struct EventSocketTests {
             guard fields.count > 9, fields[1] == "0", fields[2] != "0", UInt32(fields[3], radix: 16) != 0 else { return nil }
             return fields[9]
         }
-        let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { Int32($0) }
-        return descriptors.first { descriptor in
-            let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
-            return inodes.contains { target == "socket:[\($0)]" }
-        }
+        return try openFiles().first { file in inodes.contains { file.value == "socket:[\($0)]" } }?.key
     }
 }
 
@@ -149,7 +146,7 @@ struct EventSocketTests {
 private enum DeafSocket {
     static func open(in network: CabledNetwork) async throws -> Int32 {
         let (descriptor, error) = await withCheckedContinuation { continuation in
-            Child.thread {
+            detachThread {
                 do {
                     try enterNetworkNamespace(network.near.path)
                     continuation.resume(returning: (socket(16, Int32(SOCK_RAW.rawValue | SOCK_NONBLOCK.rawValue), 0), errno))

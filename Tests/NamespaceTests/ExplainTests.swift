@@ -1,42 +1,28 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
+
+/// A folder that replaces iproute2's.
+extension TemporaryFolder {
+    /// Runs `explain` with this folder mounted over iproute2's, in a mount namespace.
+    fileprivate func explain(_ network: CabledNetwork, _ arguments: String...) async throws -> (code: Int32, output: String) {
+        let script = """
+            for folder in /etc/iproute2 /usr/share/iproute2 /usr/lib/iproute2; do
+                [ ! -d "$folder" ] || mount --bind "$0" "$folder" || exit 99
+            done
+            exec "$@"
+            """
+        return try await Child.run(
+            ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, path, WatchCommand.path, "explain"]
+                + ["--netns", network.near.name] + arguments,
+            allowFailure: true)
+    }
+}
 
 /// `explain` on the real kernel.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct ExplainTests {
-    /// A folder that replaces iproute2's.
-    private final class Names {
-        let folder: URL
-
-        init() throws {
-            folder = FileManager.default.temporaryDirectory.appendingPathComponent("names-\(UUID())")
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        }
-
-        deinit { try? FileManager.default.removeItem(at: folder) }
-
-        func write(_ name: String, _ bytes: some Sequence<UInt8>) throws {
-            let file = folder.appendingPathComponent(name)
-            try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-            try Data(bytes).write(to: file)
-        }
-
-        /// Runs `explain` with this folder mounted over iproute2's, in a mount namespace.
-        func explain(_ network: CabledNetwork, _ arguments: String...) async throws -> (code: Int32, output: String) {
-            let script = """
-                for folder in /etc/iproute2 /usr/share/iproute2 /usr/lib/iproute2; do
-                    [ ! -d "$folder" ] || mount --bind "$0" "$folder" || exit 99
-                done
-                exec "$@"
-                """
-            return try await Child.run(
-                ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, folder.path, WatchCommand.path, "explain"]
-                    + ["--netns", network.near.name] + arguments,
-                allowFailure: true)
-        }
-    }
-
     private func network() async throws -> CabledNetwork {
         let network = try await CabledNetwork.online()
         try await network.near.ip(
@@ -49,9 +35,9 @@ struct ExplainTests {
     }
 
     @Test func routesHaveTheNamesOfTheFiles() async throws {
-        let (network, names) = (try await network(), try Names())
-        try names.write("rt_tables.d/vpn.conf", "66 vpn # of the office\n".utf8)
-        try names.write("rt_protos", "16 lease\n".utf8)
+        let (network, names) = (try await network(), try TemporaryFolder())
+        try names.write("66 vpn # of the office\n", to: "rt_tables.d/vpn.conf")
+        try names.write("16 lease\n", to: "rt_protos")
         let text = try await names.explain(network, "--to", "198.41.0.4")
         #expect(text.code == 0)
         #expect(text.output.contains("table vpn, metric 100, protocol lease, scope global, matched default: usable"))
@@ -60,17 +46,17 @@ struct ExplainTests {
     }
 
     @Test func numbersNeedNoFiles() async throws {
-        let (network, names) = (try await network(), try Names())
+        let (network, names) = (try await network(), try TemporaryFolder())
         let text = try await names.explain(network, "--to", "198.41.0.4")
         #expect(text.code == 0 && text.output.contains("table 66, metric 100, protocol dhcp, scope global"))
     }
 
     @Test func hostileFilesAreEscaped() async throws {
-        let (network, names) = (try await network(), try Names())
+        let (network, names) = (try await network(), try TemporaryFolder())
         var bytes: [UInt8] = Array("66 \u{1b}]0;title\u{7}\u{202e}\n".utf8) + [0x31, 0x36, 0x20, 0xff, 0x0a]
         bytes += (0..<2_000_000).map { _ in UInt8.random(in: 0...255) }
-        try names.write("rt_tables", bytes)
-        try names.write("rt_protos", bytes)
+        try names.write(bytes, to: "rt_tables")
+        try names.write(bytes, to: "rt_protos")
         let text = try await names.explain(network, "--to", "198.41.0.4")
         #expect(text.code == 0)
         #expect(text.output.contains(#"table \x1b]0;title\x07\u{202e}, metric 100, protocol \xff, scope global"#))

@@ -2,6 +2,7 @@ import CSandbox
 import Foundation
 import Glibc
 import Reachability
+import TestSupport
 import Testing
 
 /// A carrier that flaps a thousand times a second.
@@ -68,14 +69,10 @@ struct FlappingTests {
     @Test func watchItsHookAndItsLogGetTheSameFewLines() async throws {
         let (network, device) = try await Self.network()
         defer { close(device) }
-        let (log, seen) = (network.marker("log"), network.marker("seen"))
-        defer { for file in [log, seen] { try? FileManager.default.removeItem(atPath: file) } }
-        let hook = network.marker("hook")
-        defer { try? FileManager.default.removeItem(atPath: hook) }
-        // Written by another process: see `ReadmeCommandTests`.
-        try await Child.run(
-            ["sh", "-c", "cat >\"$0\" && chmod 700 \"$0\"", hook], input: "#!/bin/sh\necho $REACHABILITY_SEQUENCE >>\(seen)\n")
-        let watch = try WatchCommand(network, options: ["--log", log, "--exec", hook])
+        let folder = try TemporaryFolder()
+        try folder.writeProgram("#!/bin/sh\necho $REACHABILITY_SEQUENCE >>\(folder.path)/seen", to: "hook")
+        let files = ["--log", "\(folder.path)/log", "--exec", "\(folder.path)/hook"]
+        let watch = try WatchCommand(network, options: files)
         #expect(try await watch.next().path.status == "satisfied")
         let clock = ContinuousClock()
         let start = clock.now
@@ -91,11 +88,11 @@ struct FlappingTests {
         let count = back.sequence
         // The last one became satisfied.
         #expect(Double(count) <= 4 * seconds + 2, "\(count) lines for \(flaps) flaps in \(seconds) s")
-        let logged = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n")
+        let logged = folder.read("log").split(separator: "\n")
             .filter { $0.contains(#""transition""#) }
         // The signal may come before the last line is in the log.
         #expect((count - 1...count).contains(logged.count))
-        let hooked = try String(contentsOfFile: seen, encoding: .utf8).split(separator: "\n").compactMap { Int($0) }
+        let hooked = folder.read("seen").split(separator: "\n").compactMap { Int($0) }
         #expect(hooked.count <= count + 1 && hooked.max().map { $0 >= count - 1 } == true, "\(hooked)")
     }
 }

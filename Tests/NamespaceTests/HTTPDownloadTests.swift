@@ -2,13 +2,14 @@ import Dispatch
 import Foundation
 import MisbehavingServer
 import Synchronization
+import TestSupport
 import Testing
 
 /// A large durable download over a cable that is pulled, by a process that is killed.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)))
 struct HTTPDownloadTests {
     /// The size in bytes; `DOWNLOAD_MEGABYTES=200` for the whole one.
-    private static let size = (ProcessInfo.processInfo.environment["DOWNLOAD_MEGABYTES"].flatMap { Int($0) } ?? 6) << 20
+    private static let size = (variable("DOWNLOAD_MEGABYTES") ?? 6) << 20
     private static let job = String(repeating: "0", count: 31) + "1"
 
     /// The position up to which the server may send.
@@ -52,10 +53,8 @@ struct HTTPDownloadTests {
             allowance.raise(to: .max)
             server.stop()
         }
-        let folder = network.marker("download")
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let file = "\(folder)/file"
+        let folder = try TemporaryFolder()
+        let file = "\(folder.path)/file"
 
         /// The bytes on the disk at each cut.
         var written: [Int] = []

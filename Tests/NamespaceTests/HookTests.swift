@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// `watch --exec` on a real cable.
@@ -10,20 +11,15 @@ struct HookTests {
     /// A watch with a hook, and the lines that both write to standard error.
     private final class HookedWatch {
         let watch: WatchCommand
-        let folder: String
+        let folder: TemporaryFolder
         private var lines: AsyncStream<String>.AsyncIterator
 
         init(_ network: CabledNetwork, _ script: String, _ options: [String] = []) async throws {
-            folder = network.marker("hooks")
-            let hook = "\(folder)/hook"
-            // Written by another process: see `ReadmeCommandTests`.
-            try await Child.run(
-                ["sh", "-c", "mkdir \"$0\" && cat >\"$1\" && chmod 755 \"$1\"", folder, hook], input: "#!/bin/sh\n\(script)\n")
-            watch = try WatchCommand(network, options: ["--exec", hook] + options)
+            folder = try TemporaryFolder()
+            try folder.writeProgram("#!/bin/sh\n\(script)", to: "hook")
+            watch = try WatchCommand(network, options: ["--exec", "\(folder.path)/hook"] + options)
             lines = watch.child.errors.makeAsyncIterator()
         }
-
-        deinit { try? FileManager.default.removeItem(atPath: folder) }
 
         /// Returns the next line of a hook or a message.
         func next(_ location: SourceLocation = #_sourceLocation) async throws -> String {
@@ -113,8 +109,8 @@ struct HookTests {
 
     @Test func aStuckReaderDelaysNeitherHooksNorTheEnd() async throws {
         let network = try await CabledNetwork.online()
-        let (hook, pipe) = (network.marker("hook"), network.marker("pipe"))
-        defer { for file in [hook, pipe] { unlink(file) } }
+        let folder = try TemporaryFolder()
+        let (hook, pipe) = ("\(folder.path)/hook", "\(folder.path)/pipe")
         // The shell would report that its sleep was ended, too.
         let text = """
             #!/bin/sh
@@ -122,9 +118,8 @@ struct HookTests {
             trap 'echo cleaned; exit' TERM
             echo $1
             [ $1 = online ] || while :; do sleep 0.05; done
-
             """
-        try await Child.run(["sh", "-c", "cat >\(hook) && chmod 755 \(hook)"], input: text)
+        try folder.writeProgram(text, to: "hook")
         // The pipe is full before the first line, and its only reader is the watch itself.
         let script = """
             mkfifo \(pipe) && exec 3<>\(pipe) && dd if=/dev/zero bs=65536 count=1 status=none >&3 && \
@@ -191,9 +186,9 @@ struct HookTests {
 
     @Test func aScriptWithoutItsFirstLineIsNoProgram() async throws {
         let network = try await CabledNetwork.online()
-        let hook = network.marker("hook")
-        defer { unlink(hook) }
-        try await Child.run(["sh", "-c", "echo 'echo no shell reads this' >\(hook) && chmod 755 \(hook)"])
+        let folder = try TemporaryFolder()
+        let hook = "\(folder.path)/hook"
+        try folder.writeProgram("echo no shell reads this", to: "hook")
         let watch = try Child([WatchCommand.path, "watch", "--netns", network.near.name, "--exec", hook])
         var lines = watch.errors.makeAsyncIterator()
         let message = try #require(await lines.next(isolation: #isolation))
@@ -324,7 +319,7 @@ struct HookTests {
     @Test func failuresAreReported() async throws {
         let network = try await CabledNetwork.online()
         let hooked = try await HookedWatch(network, "exit 3")
-        #expect(try await hooked.next() == "reachability-watch: hook \(hooked.folder)/hook: exit code 3")
+        #expect(try await hooked.next() == "reachability-watch: hook \(hooked.folder.path)/hook: exit code 3")
         #expect(await hooked.end() == 143)
     }
 

@@ -1,6 +1,7 @@
 import Foundation
 import Reachability
 import ReachabilityTesting
+import TestSupport
 import Testing
 
 /// Host names, looked up by the system.
@@ -70,7 +71,7 @@ struct HostTests {
         let server = try await NameServer.start(at: "192.0.2.10", in: network.near, finding: "192.0.2.7")
         defer { server.stop() }
         server.begin()
-        let folder = try await ResolverFolder(network.marker("resolver"))
+        let folder = try await ResolverFolder()
         switch name {
         case "another target", "target by rename", "target in place":
             try await folder.link("etc/resolv.conf", to: "stub/resolv.conf")
@@ -98,7 +99,7 @@ struct HostTests {
 
     @Test func unrelatedFilesCauseNoDelivery() async throws {
         let namespace = try await Namespace()
-        let folder = try await ResolverFolder("/tmp/\(namespace.name)-resolver")
+        let folder = try await ResolverFolder()
         let kernel = KernelNetwork(
             networkNamespace: namespace.path, receiveBuffer: KernelNetwork.receiveBuffer, resolverRoot: folder.path)
         let (batches, running) = kernel.deliveries()
@@ -121,28 +122,26 @@ struct HostTests {
     }
 }
 
-/// A copy of this machine's /etc, as far as names need it, with a name server that refuses; deleted with the object.
+/// A copy of this machine's /etc, as far as names need it, with a name server that refuses.
 private final class ResolverFolder: Sendable {
-    let path: String
+    private let folder: TemporaryFolder
+    var path: String { folder.path }
     /// The name server of the tests.
     let working = "nameserver 192.0.2.10"
 
-    init(_ path: String) async throws {
-        self.path = path
-        try await Child.run(["mkdir", "-p", "\(path)/etc", "\(path)/stub"])
+    init() async throws {
+        folder = try TemporaryFolder()
+        try folder.makeFolder("etc")
         try await Child.run(["sh", "-c", "cp -a /etc/ld.so.* /etc/passwd /etc/group /etc/nsswitch.conf \(path)/etc"])
         try write("127.0.0.1 localhost", to: "etc/hosts")
         for file in ["etc/resolv.conf", "stub/resolv.conf", "stub/mounted.conf"] { try write("nameserver 127.0.0.9", to: file) }
         try write(working, to: "stub/working.conf")
     }
 
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-
     /// Writes a line into the file, or into a new one that replaces it.
     func write(_ line: String, to file: String, isAtomic: Bool = false) throws {
-        let file = URL(fileURLWithPath: "\(path)/\(file)")
-        try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-        try Data("\(line)\n".utf8).write(to: file, options: isAtomic ? .atomic : [])
+        try folder.write(line + "\n", to: isAtomic ? file + ".new" : file)
+        if isAtomic { try #require(rename("\(path)/\(file).new", "\(path)/\(file)") == 0) }
     }
 
     /// Replaces a file by a symbolic link.

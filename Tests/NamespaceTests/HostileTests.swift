@@ -1,5 +1,6 @@
 import Glibc
 import Reachability
+import TestSupport
 import Testing
 
 /// Attacks from other processes on the machine.
@@ -72,7 +73,7 @@ private enum Spoofing {
         // sockaddr_nl: AF_NETLINK (16), padding, port, no groups.
         let address: [UInt32] = [16, port, 0]
         let result: Int32 = await withCheckedContinuation { continuation in
-            Child.thread {
+            detachThread {
                 do {
                     try enterNetworkNamespace(namespace)
                 } catch {

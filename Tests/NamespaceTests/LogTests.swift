@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// `watch --log` on the real kernel.
@@ -34,9 +35,8 @@ struct LogTests {
 
     @Test func aFullDiskInterruptsOnlyTheLog() async throws {
         let network = try await CabledNetwork.online()
-        let folder = network.marker("disk")
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
-        defer { rmdir(folder) }
+        let directory = try TemporaryFolder()
+        let folder = directory.path
         // A disk of two pages, one of which is taken. It disappears with the command's mount namespace.
         let disk = "mount -t tmpfs -o size=8k none \(folder) && head -c 4096 /dev/zero >\(folder)/filler && exec \"$0\" \"$@\""
         let watch = WatchCommand(
@@ -61,7 +61,7 @@ struct LogTests {
         #expect(unlink("/proc/\(watch.child.pid)/root\(folder)/filler") == 0)
         try await flip()
         #expect(await messages.next(isolation: #isolation)?.hasSuffix("/log is written again") == true)
-        let text = try String(contentsOfFile: "/proc/\(watch.child.pid)/root\(folder)/log", encoding: .utf8)
+        let text = readFile("/proc/\(watch.child.pid)/root\(folder)/log")
         watch.child.signal(SIGTERM)
         #expect(await watch.child.exitCode() == 143)
 

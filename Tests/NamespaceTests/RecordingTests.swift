@@ -1,18 +1,13 @@
 import Foundation
 import Glibc
 import Reachability
-import Synchronization
+import ReachabilityTesting
+import TestSupport
 import Testing
 
 /// Recordings of the real kernel.
 @Suite(.tags(.kernel), .enabled(if: Namespaces.isAvailable), .timeLimit(.minutes(10)), .serialized)
 struct RecordingTests {
-    private final class Bytes: Sendable {
-        private let collected = Mutex<[UInt8]>([])
-        var all: [UInt8] { collected.withLock(\.self) }
-        func take(_ bytes: [UInt8]) { collected.withLock { $0 += bytes } }
-    }
-
     /// Returns all fields of a transition.
     private static func text(_ transition: Transition) -> String {
         "\(String(reflecting: transition)) \(transition.cause.kind) \(transition.cause.interface as Any)"
@@ -47,8 +42,9 @@ struct RecordingTests {
     @Test func replayMatchesRecordedCable() async throws {
         let network = try await CabledNetwork()
         try await network.addIPv4()
-        let bytes = Bytes()
-        let recorder = NetworkRecorder(KernelNetwork(networkNamespace: network.near.path), scopes: Self.scopes) { bytes.take($0) }
+        let bytes = Recorder<UInt8>()
+        let kernel = KernelNetwork(networkNamespace: network.near.path)
+        let recorder = NetworkRecorder(kernel, scopes: Self.scopes) { bytes.record(contentsOf: $0) }
         let monitor = ReachabilityMonitor(recorder, configuration: Self.configuration)
         let live = Self.streams(of: monitor)
         let running = Task { try await monitor.run() }
@@ -83,7 +79,7 @@ struct RecordingTests {
         try await running.value
         let liveTexts = await Self.texts(live)
 
-        let recorded = try RecordedNetwork(bytes.all)
+        let recorded = try RecordedNetwork(bytes.value)
         let replayed = ReachabilityMonitor(recorded, configuration: Self.configuration)
         let streams = Self.streams(of: replayed)
         try await replayed.run()
@@ -92,7 +88,7 @@ struct RecordingTests {
         #expect(replayedTexts == liveTexts)
         #expect(replayed.health == monitor.health)
         #expect(recorded.report.isComplete && recorded.report.malformed == 0 && recorded.report.lost == 0)
-        #expect(recorder.progress.entriesLost == 0 && recorder.progress.bytesWritten == bytes.all.count)
+        #expect(recorder.progress.entriesLost == 0 && recorder.progress.bytesWritten == bytes.value.count)
     }
 
     @Test func replayCommandPrintsRecordedTransitions() async throws {
@@ -147,12 +143,12 @@ struct RecordingTests {
         _ = await rtmon.exitCode()
 
         let recorded = try RecordedNetwork(contentsOf: file)
-        let batches = Mutex<[NetworkEventBatch]>([])
+        let batches = Recorder<NetworkEventBatch>()
         try await recorded.run { batch in
-            batches.withLock { $0.append(batch) }
+            batches.record(batch)
             return nil
         }
-        let events = batches.withLock { $0.flatMap(\.events) }
+        let events = batches.value.flatMap(\.events)
         let address = NetworkInterface.Address(try #require(IPAddress("192.0.2.10")), prefixLength: 24)
         let cable = try #require(try recorded.interfaces().first { $0.name == "cable0" })
         #expect(events.contains(.address(address, interface: cable.index)) && cable.isUp && cable.addresses.contains(address))

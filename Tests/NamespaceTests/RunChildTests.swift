@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// The environment and the exit codes of the command of `run`.
@@ -164,16 +165,16 @@ struct RunChildTests {
         #expect(await child.exitCode() == 124)
     }
 
-    @Test(arguments: [
-        ("#!/bin/sh\n", "644", "permission denied; next: chmod +x"), ("#!/no/such/interpreter\n", "755", "the interpreter"),
-        ("echo\n", "755", "a line such as #!/bin/sh"),
-    ]) func unexecutableFilesAreExplained(text: String, permissions: String, reason: String) async throws {
+    @Test(
+        arguments: [
+            ("#!/bin/sh", 0o644, "permission denied; next: chmod +x"), ("#!/no/such/interpreter", 0o755, "the interpreter"),
+            ("echo", 0o755, "a line such as #!/bin/sh"),
+        ] as [(String, mode_t, String)])
+    func unexecutableFilesAreExplained(text: String, mode: mode_t, reason: String) async throws {
         let network = try await CabledNetwork.online()
-        let script = network.marker("script")
-        defer { unlink(script) }
-        // Written by another process: a child forked by another test would inherit a descriptor open for writing, and execve(2)
-        // would fail with ETXTBSY.
-        try await Child.run(["sh", "-c", "cat >\(script) && chmod \(permissions) \(script)"], input: text)
+        let folder = try TemporaryFolder()
+        let script = "\(folder.path)/script"
+        try folder.writeProgram(text, to: "script", mode: mode)
         let result = try await Child.run(
             [WatchCommand.path, "run", "--netns", network.near.name, "--", script], allowFailure: true)
         #expect(result.code == 126 && result.output.contains("\(script) cannot be executed: ") && result.output.contains(reason))

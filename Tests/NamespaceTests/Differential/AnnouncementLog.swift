@@ -1,5 +1,6 @@
 import Reachability
 import Synchronization
+import TestSupport
 
 /// The events of a network, as far as the kernel and its model can be compared.
 final class AnnouncementLog: Sendable {
@@ -51,23 +52,14 @@ final class AnnouncementLog: Sendable {
 }
 
 /// A source that logs its events.
-struct AnnouncementTap: NetworkSource {
-    private let source: any NetworkSource
-    private let log: AnnouncementLog
-
-    init(_ source: some NetworkSource, _ log: AnnouncementLog) {
-        self.source = source
-        self.log = log
-    }
+struct AnnouncementTap<Network: NetworkSource>: SourceWrapper {
+    let network: Network
+    let log: AnnouncementLog
 
     func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
-        try await source.run { [log] batch in
+        try await network.run { [log] batch in
             log.note(batch)
             return deliver(batch)
         }
     }
-
-    func wake() { source.wake() }
-    func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try source.interfaces() }
-    func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { source.routes(to: queries) }
 }

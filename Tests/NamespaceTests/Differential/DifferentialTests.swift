@@ -1,6 +1,6 @@
-import Glibc
 import Reachability
 import ReachabilityTesting
+import TestSupport
 import Testing
 
 /// The same random changes to the kernel and to its model lead to the same verdicts and the same events.
@@ -38,17 +38,17 @@ struct DifferentialTests {
     }
 
     enum Limits {
-        static let operations = variable("REACHABILITY_DIFFERENTIAL_OPERATIONS").flatMap { Int($0) } ?? 60
-
-        static let seeds: [UInt64] = {
-            guard let text = variable("REACHABILITY_DIFFERENTIAL_SEEDS") else { return Array(1...6) }
-            let ends = text.split(separator: "-").compactMap { UInt64($0) }
-            if ends.count == 2, ends[0] <= ends[1] { return Array(ends[0]...ends[1]) }
-            return text.split(separator: ",").compactMap { UInt64($0) }
-        }()
-
-        private static func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+        static let operations = variable("REACHABILITY_DIFFERENTIAL_OPERATIONS") ?? 60
+        static let seeds = NamespaceTests.seeds("REACHABILITY_DIFFERENTIAL_SEEDS")
     }
+}
+
+/// Returns the seeds that an environment variable sets: `1-100` or `3,5`.
+func seeds(_ name: String) -> [UInt64] {
+    guard let text: String = variable(name) else { return Array(1...6) }
+    let ends = text.split(separator: "-").compactMap { UInt64($0) }
+    if ends.count == 2, ends[0] <= ends[1] { return Array(ends[0]...ends[1]) }
+    return text.split(separator: ",").compactMap { UInt64($0) }
 }
 
 /// Monitors on the kernel and on the model.
@@ -61,7 +61,8 @@ extension TwinNetworks {
     /// Runs a monitor on each while the body runs.
     func watching(_ body: (TwinMonitors) async throws -> Void) async throws {
         let monitors = TwinMonitors(
-            kernel: ReachabilityMonitor(KernelNetwork(networkNamespace: near.path)), model: .init(AnnouncementTap(model, log)))
+            kernel: ReachabilityMonitor(KernelNetwork(networkNamespace: near.path)),
+            model: .init(AnnouncementTap(network: model, log: log)))
         let running = [monitors.kernel, monitors.model].map { monitor in Task { try await monitor.run() } }
         defer { for task in running { task.cancel() } }
         for monitor in [monitors.kernel, monitors.model] {

@@ -1,5 +1,5 @@
-import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 /// After any burst of changes the monitor agrees with the kernel, and its transitions follow the rules.
@@ -29,16 +29,8 @@ struct FuzzTests {
     }
 
     enum Limits {
-        static let bursts = variable("FUZZ_BURSTS").flatMap { Int($0) } ?? 50
-        static let reduction = variable("FUZZ_REDUCTION").flatMap { Int($0) } ?? 60
-
-        static let seeds: [UInt64] = {
-            guard let text = variable("FUZZ_SEEDS") else { return Array(1...6) }
-            let ends = text.split(separator: "-").compactMap { UInt64($0) }
-            if ends.count == 2, ends[0] <= ends[1] { return Array(ends[0]...ends[1]) }
-            return text.split(separator: ",").compactMap { UInt64($0) }
-        }()
-
-        private static func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+        static let bursts = variable("FUZZ_BURSTS") ?? 50
+        static let reduction = variable("FUZZ_REDUCTION") ?? 60
+        static let seeds = NamespaceTests.seeds("FUZZ_SEEDS")
     }
 }

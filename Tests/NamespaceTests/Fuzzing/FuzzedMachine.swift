@@ -1,6 +1,7 @@
 import Glibc
 import Reachability
 import Synchronization
+import TestSupport
 
 /// A machine with three cables and an observed monitor.
 final class FuzzedMachine: Sendable {
@@ -186,7 +187,7 @@ final class FuzzedMachine: Sendable {
 ///
 /// A route to an unwatched address serves as a mark: the tap adds the address to the filter, and the monitor ignores the event.
 /// When the mark has passed, all earlier events have passed.
-final class MonitorTap: FilteringSource {
+final class MonitorTap: SourceWrapper, FilteringSource {
     /// The lines for `ip -batch` that send two marks.
     static let marks = ["route add blackhole \(mark)/32 table 9000", "route del blackhole \(mark)/32 table 9000"]
     private static let mark = "203.0.113.1"
@@ -196,12 +197,12 @@ final class MonitorTap: FilteringSource {
         var isWaiting = false
     }
 
-    private let kernel: KernelNetwork
+    let network: KernelNetwork
     private let beat: AsyncStream<Void>.Continuation
     private let state = Mutex(State())
 
-    init(_ kernel: KernelNetwork, _ beat: AsyncStream<Void>.Continuation) {
-        self.kernel = kernel
+    init(_ network: KernelNetwork, _ beat: AsyncStream<Void>.Continuation) {
+        self.network = network
         self.beat = beat
     }
 
@@ -214,7 +215,7 @@ final class MonitorTap: FilteringSource {
     var isWaiting: Bool { state.withLock(\.isWaiting) }
 
     func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
-        try await kernel.run { [self] batch in
+        try await network.run { [self] batch in
             let wait = deliver(batch)
             state.withLock { state in
                 state.marks += batch.events.count(where: Self.isMark)
@@ -230,11 +231,5 @@ final class MonitorTap: FilteringSource {
         return change.destination.address.description == mark && change.destination.length == 32
     }
 
-    func wake() { kernel.wake() }
-
-    func watch(_ destinations: Set<IPAddress>) { kernel.watch(destinations.union([Self.mark].compactMap { IPAddress($0) })) }
-
-    func interfaces() throws(ReachabilityError) -> [NetworkInterface] { try kernel.interfaces() }
-
-    func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] { kernel.routes(to: queries) }
+    func watch(_ destinations: Set<IPAddress>) { network.watch(destinations.union([Self.mark].compactMap { IPAddress($0) })) }
 }

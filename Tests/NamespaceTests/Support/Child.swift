@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Synchronization
+import TestSupport
 
 /// A child process and the lines of its output.
 final class Child: Sendable {
@@ -36,14 +37,12 @@ final class Child: Sendable {
         errors = Self.lines(started.error)
         let (status, statusIn) = AsyncStream.makeStream(of: Int32.self)
         self.status = status
-        Self.thread {
-            var code: Int32 = 0
-            while waitpid(pid, &code, 0) < 0 && errno == EINTR {}
-            // As in a shell: the exit code, or 128 plus the signal.
-            statusIn.yield(code & 0x7f == 0 ? code >> 8 & 0xff : 128 + code & 0x7f)
+        detachThread {
+            // As in a shell.
+            statusIn.yield(awaitEnd(of: pid, signalsFrom: 128))
             statusIn.finish()
         }
-        Self.thread {
+        detachThread {
             var rest = Array(input.utf8)[...]
             while !rest.isEmpty {
                 let written = rest.withUnsafeBytes { write(started.input, $0.baseAddress, $0.count) }
@@ -58,53 +57,34 @@ final class Child: Sendable {
     private static let spawning = Mutex(())
 
     private struct Started: Sendable {
-        var pid = pid_t()
+        var pid: pid_t
         var input: Int32
         var output: Int32
         var error: Int32
     }
 
-    // POSIX_SPAWN_SETSID of spawn.h, which Swift does not import.
-    private static let newSession: Int16 = 0x80
-
     private static func spawn(_ arguments: [String], _ hasTerminal: Bool) throws -> Started {
-        let (input, output, error) = (try closedOnExec(), try closedOnExec(), try closedOnExec())
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, input.read, 0)
-        posix_spawn_file_actions_adddup2(&actions, output.write, 1)
-        posix_spawn_file_actions_adddup2(&actions, error.write, 2)
-        for descriptor in openDescriptors { posix_spawn_file_actions_addclose(&actions, descriptor) }
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        // This process may have inherited ignored signals, for example as a background command of a script.
-        var defaults = sigset_t()
-        sigemptyset(&defaults)
-        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE] { sigaddset(&defaults, signal) }
-        posix_spawnattr_setsigdefault(&attributes, &defaults)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF) | (hasTerminal ? 0 : newSession))
-        let argv = arguments.map { strdup($0) } + [nil]
-        defer { for argument in argv { free(argument) } }
-        var started = Started(input: input.write, output: output.read, error: error.read)
-        let result = posix_spawnp(&started.pid, arguments[0], &actions, &attributes, argv, environ)
-        for descriptor in [input.read, output.write, error.write] { close(descriptor) }
-        guard result == 0 else {
-            for descriptor in [input.write, output.read, error.read] { close(descriptor) }
-            throw Failure(description: "\(arguments): \(String(cString: strerror(result)))")
+        let (input, output, errors) = (try closedOnExec(), try closedOnExec(), try closedOnExec())
+        defer { for descriptor in [input.read, output.write, errors.write] { close(descriptor) } }
+        do {
+            let pid = try TestSupport.spawn(arguments, hasTerminal: hasTerminal) { actions in
+                posix_spawn_file_actions_adddup2(&actions, input.read, 0)
+                posix_spawn_file_actions_adddup2(&actions, output.write, 1)
+                posix_spawn_file_actions_adddup2(&actions, errors.write, 2)
+                for descriptor in openDescriptors { posix_spawn_file_actions_addclose(&actions, descriptor) }
+            }
+            return Started(pid: pid, input: input.write, output: output.read, error: errors.read)
+        } catch {
+            for descriptor in [input.write, output.read, errors.read] { close(descriptor) }
+            throw error
         }
-        return started
     }
 
     /// The descriptors that a child has no use for.
     ///
     /// Those of `URLSession` are not closed on exec: hundreds of other tests' sockets would use up a child's own limit. One that is
     /// closed in the meantime does no harm (__spawni_child, sysdeps/unix/sysv/linux/spawni.c of glibc).
-    private static var openDescriptors: [Int32] {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
-        return names.compactMap { Int32($0) }.filter { $0 > STDERR_FILENO }
-    }
+    private static var openDescriptors: [Int32] { (try? openFiles().keys.filter { $0 > STDERR_FILENO }) ?? [] }
 
     private static func closedOnExec() throws -> (read: Int32, write: Int32) {
         var ends = [Int32](repeating: 0, count: 2)
@@ -154,7 +134,7 @@ final class Child: Sendable {
 
     private static func lines(_ descriptor: Int32) -> AsyncStream<String> {
         let (stream, continuation) = AsyncStream.makeStream(of: String.self)
-        thread {
+        detachThread {
             var pending: [UInt8] = []
             var buffer = [UInt8](repeating: 0, count: 65536)
             while true {
@@ -172,21 +152,5 @@ final class Child: Sendable {
             continuation.finish()
         }
         return stream
-    }
-
-    /// Runs blocking code on a new thread: the pool's few threads are for tests.
-    static func thread(_ body: @escaping @Sendable () -> Void) {
-        final class Box: Sendable {
-            let body: @Sendable () -> Void
-            init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-        }
-        var thread = pthread_t()
-        pthread_create(
-            &thread, nil,
-            { argument in
-                if let argument { Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body() }
-                return nil
-            }, Unmanaged.passRetained(Box(body)).toOpaque())
-        pthread_detach(thread)
     }
 }

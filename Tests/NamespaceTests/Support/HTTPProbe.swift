@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import MisbehavingServer
 import Reachability
+import TestSupport
 
 /// The HTTP client of a request.
 enum HTTPClientKind: String, Sendable, CaseIterable {
@@ -123,8 +124,6 @@ extension CabledNetwork {
         _ kind: String, by client: HTTPClientKind = .urlSession, _ host: String = "192.0.2.1", path: String = "",
         lookupTimeout: Int = 1, scheme: String = "http", authority: String? = nil, descriptors: Int? = nil, _ options: String...
     ) throws -> Child {
-        let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-        let probe = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("http-probe").path
         // ip-netns(8) gives the command its own mount namespace: no other process sees this file there.
         let servers = marker("resolv.conf")
         try "nameserver 192.0.2.53\noptions timeout:\(lookupTimeout) attempts:1\n".write(
@@ -138,7 +137,8 @@ extension CabledNetwork {
         return try Child(
             [
                 "ip", "netns", "exec", near.name, "sh", "-c", script, servers, authority ?? "",
-                descriptors.map { "\($0)" } ?? "", probe, kind, "\(scheme)://\(host)/\(path)", "--client", client.rawValue,
+                descriptors.map { "\($0)" } ?? "", builtProgram("http-probe"), kind, "\(scheme)://\(host)/\(path)", "--client",
+                client.rawValue,
             ] + options)
     }
 }

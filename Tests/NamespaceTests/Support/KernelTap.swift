@@ -2,17 +2,18 @@ import Glibc
 import Reachability
 import ReachabilityTesting
 import Synchronization
+import TestSupport
 
 /// The kernel as a source that counts route events and requests, and that can stop its consumer as SIGSTOP stops a process.
-final class KernelTap: FilteringSource {
+final class KernelTap: SourceWrapper, FilteringSource {
     let isHeldUp = Atomic(false)
-    private let kernel: KernelNetwork
+    let network: KernelNetwork
     private let count = Atomic(0)
     private let settled = Rendezvous(false)
     private let lookups = Atomic(0)
     private let dumpCount = Atomic(0)
 
-    init(_ kernel: KernelNetwork) { self.kernel = kernel }
+    init(_ network: KernelNetwork) { self.network = network }
 
     /// The number of delivered route events.
     var routes: Int { count.load(ordering: .acquiring) }
@@ -23,7 +24,7 @@ final class KernelTap: FilteringSource {
     }
 
     func run(deliver: @escaping @Sendable (NetworkEventBatch) -> Duration?) async throws {
-        try await kernel.run { [self] batch in
+        try await network.run { [self] batch in
             while isHeldUp.load(ordering: .acquiring) { sched_yield() }
             let routes = batch.events.count { if case .route = $0.payload { true } else { false } }
             count.add(routes, ordering: .acquiringAndReleasing)
@@ -37,15 +38,13 @@ final class KernelTap: FilteringSource {
     /// Suspends until no re-evaluation is due: only an event or an audit leads to the next verdict.
     func untilSettled() async throws { try await settled.wait { $0 } }
 
-    func wake() { kernel.wake() }
-    func watch(_ destinations: Set<IPAddress>) { kernel.watch(destinations) }
     func interfaces() throws(ReachabilityError) -> [NetworkInterface] {
         dumpCount.add(1, ordering: .acquiringAndReleasing)
-        return try kernel.interfaces()
+        return try network.interfaces()
     }
 
     func routes(to queries: [RouteQuery]) -> [Result<RouteVerdict, ReachabilityError>] {
         lookups.add(queries.count, ordering: .acquiringAndReleasing)
-        return kernel.routes(to: queries)
+        return network.routes(to: queries)
     }
 }

@@ -1,6 +1,7 @@
 import Glibc
 import Reachability
 import Synchronization
+import TestSupport
 
 /// A name server that finds one IPv4 address for every name, and is silent until a test lets it answer.
 final class NameServer: Sendable {
@@ -30,7 +31,7 @@ final class NameServer: Sendable {
         let path = namespace.path
         return try await withCheckedThrowingContinuation { continuation in
             // The thread stays in the namespace that it enters, and ends there.
-            Child.thread {
+            detachThread {
                 let server: NameServer
                 do {
                     try enterNetworkNamespace(path)

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 /// Network namespaces of ip-netns(8), named after this process.
@@ -22,19 +23,12 @@ enum Namespaces {
     ///
     /// system(3) makes this process ignore SIGINT and SIGQUIT while it waits, and children of other tests inherit that.
     static func hasRun(_ arguments: String...) -> Bool {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        for descriptor in STDOUT_FILENO...STDERR_FILENO {
-            posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_WRONLY, 0)
+        let pid = try? spawn(["ip", "netns"] + arguments) { actions in
+            for descriptor in STDOUT_FILENO...STDERR_FILENO {
+                posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_WRONLY, 0)
+            }
         }
-        var words = (["ip", "netns"] + arguments).map { strdup($0) } + [nil]
-        defer { for word in words { free(word) } }
-        var pid = pid_t()
-        guard posix_spawnp(&pid, "ip", &actions, nil, &words, environ) == 0 else { return false }
-        var status: Int32 = -1
-        while waitpid(pid, &status, 0) == -1, errno == EINTR {}
-        return status == 0
+        return pid.map { awaitEnd(of: $0) } == 0
     }
 
     private static let count = Atomic(0)

@@ -1,5 +1,6 @@
 import CSandbox
 import Glibc
+import TestSupport
 
 /// A restriction of a sandbox.
 enum Sandbox: Sendable, CaseIterable {
@@ -47,7 +48,7 @@ final class JoinReports: Sendable {
         guard listener >= 0, let result = box.result else {
             throw Child.Failure(description: "joins cannot be reported: \(String(cString: strerror(-listener)))")
         }
-        Child.thread { [join] in
+        detachThread { [join] in
             while csandbox_next_join(listener) == 1 { join.yield() }
             close(listener)
             join.finish()

@@ -1,6 +1,7 @@
 import CSandbox
 import Glibc
 import Reachability
+import TestSupport
 
 /// A socket to one address with the options of a scope.
 struct SocketTarget: Hashable, Sendable {
@@ -40,7 +41,7 @@ struct SocketTarget: Hashable, Sendable {
     ) async throws -> [Connection] {
         let path = namespace.path
         let (result, probes) = await withCheckedContinuation { continuation in
-            Child.thread {
+            detachThread {
                 var probes = targets.map(\.probe)
                 let result = csandbox_connect(path, Int32(processor), &probes, probes.count)
                 continuation.resume(returning: (result, probes))

@@ -1,5 +1,6 @@
 import Foundation
 import Reachability
+import TestSupport
 import Testing
 
 /// `reachability-watch watch --format json`, running in a namespace.
@@ -35,10 +36,7 @@ final class WatchCommand {
     }
 
     /// The path of the built command, beside the tests.
-    static var path: String {
-        let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-        return URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("reachability-watch").path
-    }
+    static let path = builtProgram("reachability-watch")
 
     let child: Child
     private var lines: AsyncStream<String>.AsyncIterator
