@@ -144,7 +144,8 @@ let package = Package(
             name: "ReachabilityTests", dependencies: ["Reachability", "ReachabilityTesting", "TestSupport"],
             exclude: ["Recording/Fixtures"]),
         .testTarget(
-            name: "ReachableRetryTests", dependencies: ["ReachableRetry", "ReachabilityTesting", "TestSupport", "StateExploration"]),
+            name: "ReachableRetryTests",
+            dependencies: ["ReachableRetry", "ReachabilityTesting", "TestSupport", "StateExploration"]),
         .testTarget(
             name: "ReachableJobsTests",
             dependencies: [

@@ -10,11 +10,7 @@ import Testing
 struct SQLiteStopTests {
     private let directory: TemporaryFolder
     private let store: SQLiteStore
-    private var effects: [String] {
-        get throws {
-            try String(contentsOfFile: directory.path + "/effects", encoding: .utf8).split(separator: "\n").map(String.init)
-        }
-    }
+    private var effects: [String] { directory.read("effects").split(separator: "\n").map(String.init) }
 
     init() throws {
         directory = try TemporaryFolder()
@@ -67,7 +63,7 @@ struct SQLiteStopTests {
             #expect(first.readLine() == "begins b")
             first.go()
             try await store.waitForJobs { $0.map(\.state) == [.succeeded, .succeeded] }
-            #expect(try effects == ["a", "a", "b"])
+            #expect(effects == ["a", "a", "b"])
             #expect(try await store.find(JobFilter()).map(\.counters.crashes) == [0, 0])
             first.kill()
         }
@@ -112,7 +108,7 @@ struct SQLiteStopTests {
             try await store.waitForJobs { $0.map(\.state) == [.succeeded, .succeeded] }
             first.kill()
             #expect(first.readLine() == nil)
-            #expect(try effects == ["b", "a"])
+            #expect(effects == ["b", "a"])
             #expect(try await store.find(JobFilter()).map(\.counters.started) == [1, 1])
         }
     }
