@@ -235,9 +235,9 @@ package struct RunningState: Sendable {
     var keptBefore: Int64 = -1
 }
 
-/// What a job has done so far.
+/// The attempts, failures and delays of a job so far.
 ///
-/// Most waiting jobs have done nothing.
+/// Most waiting jobs have none.
 package struct JobHistory: Sendable {
     /// Its position since its last failure; `nil` if it still has its first one.
     var position: QueuePosition?

@@ -28,7 +28,7 @@ package struct FailureDelays: Hashable, Sendable {
     }
 }
 
-/// What a failure is judged by: the job and its path at the end of the attempt.
+/// The job and its path at the end of an attempt, by which the bus judges a failure.
 package struct FailureContext: Sendable {
     let job: JobState
     let attempt: RunningState
@@ -120,7 +120,7 @@ extension RetryBusCore {
         return takeEffects()
     }
 
-    /// Returns what a failure of a running attempt would be judged by.
+    /// Returns the context of a running attempt, as if it failed now.
     package func failureContext(of key: JobKey) -> FailureContext? {
         guard let job = self[key], let attempt = job.attempt else { return nil }
         return failureContext(of: job, attempt)
@@ -162,7 +162,7 @@ extension RetryBusCore {
         }
         count(index, attempt, fault, report, isCharged: isCharged)
         if fault == .local { noteShortage(at: now) }
-        noteFailureAtGate(key(index), job, attempt, fault, report, isCharged: isCharged, at: now)
+        noteFailureAtGate(key(index), context, fault, report, isCharged: isCharged, at: now)
         if case .overload(let delay?) = fault, delay > .zero, gates.destination(job.gate) != nil {
             gates[job.gate].throttle(until: now + delay, by: id, release.rules)
         }
@@ -201,14 +201,13 @@ extension RetryBusCore {
     ///
     /// An answer proves the path whatever it says. A failure without an answer proves nothing, even if it ends its job.
     private mutating func noteFailureAtGate(
-        _ key: JobKey, _ job: JobState, _ attempt: RunningState, _ fault: AttemptFailure.Fault, _ report: FailureReport,
-        isCharged: Bool, at now: BusTime
+        _ key: JobKey, _ context: FailureContext, _ fault: AttemptFailure.Fault, _ report: FailureReport, isCharged: Bool,
+        at now: BusTime
     ) {
         let isAnswer = report.evidence.isAnswer || report.evidence == .refused && fault == .server
-        if isAnswer { noteAnswer(to: job, in: attempt.scopeEpoch) }
-        let rules = release.rules
-        guard rules.hasCanaries, QueueClass(job).isGated else { return }
-        let (gate, round) = (job.gate, attempt.round)
+        if isAnswer { noteAnswer(to: context.job, in: context.attempt.scopeEpoch) }
+        guard context.isGated else { return }
+        let (gate, round, rules) = (context.job.gate, context.attempt.round, release.rules)
         // Jobs without a destination may use different servers.
         let isShared = gates.destination(gate) != nil
         switch fault {

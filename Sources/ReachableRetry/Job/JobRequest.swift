@@ -50,7 +50,7 @@ struct DriverState: Sendable {
         case definition(AnyJobDefinition)
     }
 
-    /// What a job's driver has to learn or to report.
+    /// The steps that a job's driver has not taken yet, and how its user follows it.
     struct Flags: OptionSet, Sendable {
         let rawValue: UInt8
 
